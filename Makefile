@@ -1,0 +1,102 @@
+# Two commands do everything on a fresh machine (Rust and Python 3.10+ present): `make demo` and `make test`.
+# The rest are their parts, by name. Stamps under .venv/stamps keep a second run quick; `make clean` forgets them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+STAMPS := $(VENV)/stamps
+PY := $(BIN)/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check
+
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
+
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+demo: $(STAMPS)/build ## stream a document through `holdback cut` and show what happens
+	@$(PY) examples/demo.py
+
+test: lint test-rust types test-python ## everything that must be green: lints, types, Rust and Python tests
+
+# --- set-up: the virtual environment, its tools, the compiled module -----------------------------------------------
+
+$(STAMPS)/venv:
+	$(call say,Virtual environment in $(VENV))
+	@python="$$(tools/find-python)"; "$$python" -m venv --clear $(VENV); "$(PY)" --version
+	@$(PIP) install --upgrade 'pip>=25.1' # 25.1 is the first that reads [dependency-groups]
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/build-tools: pyproject.toml $(STAMPS)/venv
+	$(call say,Build tools)
+	@$(PIP) install --group build
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
+	$(call say,Development tools)
+	@$(PIP) install --group dev
+	@touch $@
+
+# A stale module beside the sources would win over the new one, so it goes first. Release profile: a debug build is
+# ten times slower and its numbers mean nothing.
+$(STAMPS)/build: $(RUST_SOURCES) $(STAMPS)/build-tools
+	$(call say,Compile and install holdback (release))
+	@tools/check-rust
+	@rm -f python/holdback/_core*.so python/holdback/_core*.pyd
+	@env -u CONDA_PREFIX VIRTUAL_ENV="$(abspath $(VENV))" $(PY) -m maturin develop --release --locked --quiet
+	@touch $@
+
+setup: $(STAMPS)/dev ## make .venv with all tools
+build: $(STAMPS)/build ## compile the module and install it into .venv
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+fmt: $(STAMPS)/dev ## format Rust and Python
+	@cargo fmt
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+lint: lint-rust lint-python ## formatting, clippy, ruff
+
+lint-rust:
+	$(call say,rustfmt and clippy)
+	@tools/check-rust fmt clippy
+	cargo fmt --check
+	cargo clippy --locked --all-targets --quiet -- -D warnings
+	cargo clippy --locked --all-targets --quiet --features python -- -D warnings
+
+lint-python: $(STAMPS)/dev
+	$(call say,ruff)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMPS)/dev $(STAMPS)/build ## mypy strict; the stub against the compiled module
+	$(call say,mypy and stubtest)
+	$(BIN)/mypy
+	MYPYPATH=python $(PY) -m mypy.stubtest holdback._core
+
+test-rust: ## the core alone: pyo3 is not compiled
+	$(call say,Rust tests)
+	@tools/check-rust
+	cargo test --locked --quiet
+
+test-python: $(STAMPS)/dev $(STAMPS)/build ## pytest against the installed module
+	$(call say,Python tests)
+	$(PY) -m pytest --quiet
+
+bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
+	$(PY) -m pytest benches --benchmark-enable --benchmark-only
+
+clean: ## forget everything built here
+	rm -rf $(VENV) target dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f python/holdback/_core*.so python/holdback/_core*.pyd
