@@ -123,7 +123,7 @@ impl StopList {
     }
 
     /// All stops in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|i| self.get(i))
     }
 
@@ -145,6 +145,10 @@ impl StopList {
     /// When the list cannot serve a text stream.
     pub fn check_text(&self) -> Result<(), Error> {
         self.first_bytes.map_or(Ok(()), |index| Err(Error::not_text(index)))
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.arena.capacity() + self.ends.capacity() * 4
     }
 
     /// True when the list was built from text only.

@@ -1,0 +1,172 @@
+//! The compiled form of a stop list: an Aho-Corasick automaton whose state *is* the hold-back buffer.
+//!
+//! A state stands for the longest suffix of the text that is a proper prefix of a stop, so its depth is the number of units to
+//! hold back and the text held is the beginning of any stop below it. Unreachable stops are pruned first; what is left has
+//! two properties that everything else leans on:
+//!
+//! * no stop lies strictly inside another, so **states that end a stop are exactly the leaves** and there are no output chains;
+//! * **the order of starts and of ends is the same**: if one occurrence ended first and began later, it would lie inside the other.
+#![forbid(unsafe_code)]
+
+mod alphabet;
+mod table;
+mod trie;
+mod unit;
+
+pub(crate) use alphabet::Alphabet;
+pub(crate) use table::MATCH;
+pub(crate) use trie::{NONE, Patterns, Trie};
+pub use unit::Unit;
+
+use crate::stops::{StopList, Tie};
+
+/// A pruned, immutable automaton over characters or bytes.
+#[derive(Debug)]
+pub(crate) struct Automaton {
+    alphabet: Alphabet,
+    table: table::Table,
+    /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
+    sample: Vec<u32>,
+    levels: Vec<u32>,
+}
+
+/// What the units of an automaton are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    Characters,
+    Bytes,
+}
+
+impl Over {
+    /// The units of a stop. In a text automaton every stop is valid UTF-8.
+    pub(crate) fn units(self, stop: &[u8]) -> impl Iterator<Item = u32> + Clone {
+        let (text, bytes) = match self {
+            Self::Characters => (str::from_utf8(stop).unwrap_or(""), [].as_slice()),
+            Self::Bytes => ("", stop),
+        };
+        text.chars().map(u32::from).chain(bytes.iter().map(|&b| u32::from(b)))
+    }
+}
+
+impl Automaton {
+    /// Compiles `stops`; gives the automaton and the indices of unreachable stops, ascending.
+    pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, dense_bytes: Option<usize>) -> (Self, Vec<usize>) {
+        // For ASCII, bytes are characters.
+        let over = if stops.is_ascii() { Over::Bytes } else { over };
+        let (alphabet, patterns) = compile_patterns(stops.iter(), stops.total_bytes(), over);
+        let trie = Trie::new(&patterns, true, |_| true);
+        let (dead, inside) = unreachable(&trie, &patterns, tie);
+        // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
+        let trie = if inside { Trie::new(&patterns, true, |i| !dead[i as usize]) } else { trie };
+        let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
+        let table = table::Table::new(trie, &alphabet, dense_bytes);
+        let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
+        (Self { alphabet, table, sample, levels }, unreachable)
+    }
+
+    /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how many units were read.
+    #[inline]
+    pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+        self.table.walk(&self.alphabet, state, units)
+    }
+
+    /// How many units `state` stands for.
+    #[inline]
+    pub(crate) fn depth(&self, state: u32) -> u32 {
+        trie::depth(&self.levels, state)
+    }
+
+    /// A stop that begins with what `state` stands for; the stop that ends there if `state` has [`MATCH`].
+    #[inline]
+    pub(crate) fn stop(&self, state: u32) -> usize {
+        self.sample[(state & !MATCH) as usize] as usize
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.alphabet.heap_bytes() + self.table.heap_bytes() + (self.sample.capacity() + self.levels.capacity()) * 4
+    }
+}
+
+/// The alphabet and the class strings of a list of patterns.
+pub(crate) fn compile_patterns<'a>(
+    list: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    total_bytes: usize,
+    over: Over,
+) -> (Alphabet, Patterns) {
+    let alphabet = Alphabet::new(list.clone().flat_map(|p| over.units(p)));
+    let mut patterns = Patterns::with_capacity(list.len(), total_bytes);
+    for pattern in list {
+        patterns.push(&alphabet, over.units(pattern));
+    }
+    (alphabet, patterns)
+}
+
+/// Marks the stops that can never be the match, and says whether one of them is still in the trie.
+fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) {
+    let mut dead = vec![false; patterns.len()];
+    let mut inside = false;
+    // The best stop that is a suffix of each node's string: by `tie`, over the whole chain of failure links.
+    let mut best = vec![NONE; trie.len()];
+    for node in 1..trie.len() {
+        let shorter = best[trie.fail[node] as usize];
+        let own = trie.terminal(patterns, node);
+        let (from, to) = trie.range[node];
+        let below = &trie.order[from as usize..to as usize];
+        best[node] = own.unwrap_or(shorter);
+        if let Some(own) = own {
+            // Equal stops and longer ones behind this one; the first in order is the stop itself.
+            below.iter().skip(1).for_each(|&i| dead[i as usize] = true);
+            if tie == Tie::First && shorter != NONE {
+                best[node] = own.min(shorter);
+                if shorter < own {
+                    dead[own as usize] = true;
+                    inside = true;
+                }
+            }
+        } else if shorter != NONE {
+            below.iter().for_each(|&i| dead[i as usize] = true);
+            inside = true;
+        }
+    }
+    (dead, inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stops::Limits;
+
+    fn list(stops: &[&str]) -> StopList {
+        let mut list = StopList::new(Limits::default());
+        stops.iter().for_each(|s| list.push(s).unwrap());
+        list
+    }
+
+    fn unreachable_of(stops: &[&str], tie: Tie) -> Vec<usize> {
+        Automaton::new(&list(stops), Over::Characters, tie, None).1
+    }
+
+    #[test]
+    fn unreachable_stops() {
+        assert_eq!(unreachable_of(&["bcd", "c"], Tie::Longest), [0]);
+        assert_eq!(unreachable_of(&["abc", "ab"], Tie::Longest), [0]);
+        assert_eq!(unreachable_of(&["bc", "abc"], Tie::Longest), [] as [usize; 0]);
+        assert_eq!(unreachable_of(&["bc", "abc"], Tie::First), [1]);
+        assert_eq!(unreachable_of(&["abc", "bc"], Tie::First), [] as [usize; 0]);
+        assert_eq!(unreachable_of(&["a", "b", "a"], Tie::Longest), [2]);
+        assert_eq!(unreachable_of(&["xaby", "ab", "zab", "ab"], Tie::Longest), [0, 3]);
+        // `b` is inside `abc`, which is inside `xabcy`: all but `b` go.
+        assert_eq!(unreachable_of(&["xabcy", "abc", "b"], Tie::First), [0, 1]);
+    }
+
+    #[test]
+    fn a_compact_table_walks_like_a_dense_one() {
+        let stops = ["hers", "he's", "she", "語彙", "語る", "aaaab", "baaa!"];
+        let dense = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, None).0;
+        let compact = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Some(0)).0;
+        for text in ["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""] {
+            let units: Vec<u32> = text.chars().map(u32::from).collect();
+            assert_eq!(dense.walk(0, &units), compact.walk(0, &units), "{text}");
+        }
+    }
+}

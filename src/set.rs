@@ -1,0 +1,114 @@
+//! The compiled stop set: immutable, cheap to clone, shared by any number of streams and threads.
+#![forbid(unsafe_code)]
+
+use std::sync::{Arc, OnceLock};
+
+use crate::automaton::{Automaton, Over};
+use crate::error::Error;
+use crate::stops::{Limits, StopList, Tie};
+use crate::stream::Stream;
+
+/// An immutable, compiled list of stop strings. Cloning copies a pointer.
+///
+/// ```
+/// let set = holdback::StopSet::new(["</answer>", "\n\nUser:"])?;
+/// let mut stream = set.stream()?;
+/// let mut out = String::new();
+/// assert!(stream.feed("42</ans", &mut out).is_none());
+/// assert_eq!(out, "42");                       // `</ans` may become a stop, so it is held back
+/// let found = stream.feed("wer> and more", &mut out).unwrap();
+/// assert_eq!((out.as_str(), found.index, found.start, found.end), ("42", 0, 2, 11));
+/// # Ok::<(), holdback::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct StopSet(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    list: StopList,
+    tie: Tie,
+    unreachable: Vec<usize>,
+    /// Over characters if every stop is text, else over bytes; for an ASCII list, both.
+    main: Automaton,
+    /// Over bytes, for a byte stream of a list that is text but not ASCII; compiled when first asked for.
+    bytes: OnceLock<Automaton>,
+}
+
+impl StopSet {
+    /// Compiles stop strings under the default limits and tie rule.
+    ///
+    /// # Errors
+    /// For an empty stop (naming its index) or a list beyond the limits (naming both numbers).
+    pub fn new<S: AsRef<str>>(stops: impl IntoIterator<Item = S>) -> Result<Self, Error> {
+        let mut list = StopList::new(Limits::default());
+        for stop in stops {
+            list.push(stop.as_ref())?;
+        }
+        Ok(Self::compile(list, Tie::default()))
+    }
+
+    /// Compiles a list that is already validated.
+    #[must_use]
+    pub fn compile(list: StopList, tie: Tie) -> Self {
+        Self::compile_with(list, tie, None)
+    }
+
+    /// The same with a bound on the dense part of the table, in bytes: for tests of the compact form.
+    pub(crate) fn compile_with(list: StopList, tie: Tie, dense_bytes: Option<usize>) -> Self {
+        let over = if list.is_text() { Over::Characters } else { Over::Bytes };
+        let (main, unreachable) = Automaton::new(&list, over, tie, dense_bytes);
+        Self(Arc::new(Inner { list, tie, unreachable, main, bytes: OnceLock::new() }))
+    }
+
+    /// The stops as given.
+    #[must_use]
+    pub fn stops(&self) -> &StopList {
+        &self.0.list
+    }
+
+    /// Stop `index` as (UTF-8) bytes.
+    ///
+    /// # Panics
+    /// When there is no such stop.
+    #[must_use]
+    pub fn get(&self, index: usize) -> &[u8] {
+        self.0.list.get(index)
+    }
+
+    /// Which stop wins when several end at the same position.
+    #[must_use]
+    pub fn tie(&self) -> Tie {
+        self.0.tie
+    }
+
+    /// Indices of the stops that can never be the match, ascending.
+    #[must_use]
+    pub fn unreachable(&self) -> &[usize] {
+        &self.0.unreachable
+    }
+
+    /// Memory of the compiled form, in bytes: this object and the heap behind it.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        let bytes = self.0.bytes.get().map_or(0, Automaton::heap_bytes);
+        size_of::<Inner>() + self.0.list.heap_bytes() + self.0.main.heap_bytes() + bytes
+    }
+
+    /// A stream of text with the default options: one response.
+    ///
+    /// # Errors
+    /// When a stop was given as bytes, naming it.
+    pub fn stream(&self) -> Result<Stream, Error> {
+        Stream::new(self.clone(), &crate::stream::StreamOptions::default())
+    }
+
+    /// The automaton for text or for raw bytes.
+    #[inline]
+    pub(crate) fn automaton(&self, over: Over) -> &Automaton {
+        let Inner { list, tie, main, bytes, .. } = &*self.0;
+        if over == Over::Characters || list.is_ascii() || !list.is_text() {
+            return main;
+        }
+        bytes.get_or_init(|| Automaton::new(list, Over::Bytes, *tie, None).0)
+    }
+}

@@ -1,0 +1,208 @@
+//! One response: feed, flush, copy; what may be emitted and which stop ended it.
+//!
+//! [`Stream`] takes text, or UTF-8 cut anywhere, and appends what may be emitted to a `String`; [`ByteStream`] is its raw twin.
+//! Both are a [`Matcher`] with a place to put the text.
+#![forbid(unsafe_code)]
+
+mod marks;
+mod matcher;
+mod plain;
+
+pub use matcher::{Held, Matcher};
+
+use crate::decode::{Decoder, Errors, Fault};
+use crate::error::Error;
+use crate::set::StopSet;
+
+/// How a stream is to behave.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// Emit the stop itself too; then nothing is held back for matching.
+    pub include_stop: bool,
+    /// What becomes of bytes that are not UTF-8.
+    pub errors: Errors,
+}
+
+/// The stop that ended a stream, and where. Offsets are in characters (raw streams: bytes) from the stream's beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Match {
+    /// Position of the stop in the list.
+    pub index: usize,
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// The chunk (from 0) that brought its first unit.
+    pub start_chunk: u64,
+    /// The chunk that brought its last one.
+    pub end_chunk: u64,
+    /// Units of chunk `end_chunk` up to and with the stop's last one; what follows in that chunk was not looked at.
+    pub read: usize,
+}
+
+/// What one chunk lets out, counted in units: first `released` of what was held, then `passed` of the chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Advance {
+    /// Units of the text held before this chunk that may be emitted now, from its front.
+    pub released: usize,
+    /// Units of this chunk that may be emitted now, from its front; 0 unless everything held was released.
+    pub passed: usize,
+    /// The stop that ended the stream.
+    pub matched: Option<Match>,
+}
+
+/// One response of text.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    matcher: Matcher,
+    decoder: Decoder,
+    errors: Errors,
+}
+
+impl Stream {
+    /// A stream of `set`.
+    ///
+    /// # Errors
+    /// When a stop was given as bytes, or an option contradicts the set.
+    pub fn new(set: StopSet, options: &StreamOptions) -> Result<Self, Error> {
+        Ok(Self { matcher: Matcher::text(set, options)?, decoder: Decoder::default(), errors: options.errors })
+    }
+
+    /// Reads text and appends to `out` what may be emitted. After a match it appends nothing and gives the same match.
+    pub fn feed(&mut self, chunk: &str, out: &mut String) -> Option<Match> {
+        if !self.decoder.is_empty() && self.matcher.matched().is_none() {
+            // Text ends an incomplete character. Under `Errors::Strict` that is a fault only for whoever feeds bytes.
+            let _ = self.decoder.finish(Errors::Replace);
+            let joined = ["\u{fffd}", chunk].concat();
+            return self.feed_text(&joined, out);
+        }
+        self.feed_text(chunk, out)
+    }
+
+    /// Reads UTF-8 cut anywhere; an incomplete character waits for the next chunk.
+    ///
+    /// ```
+    /// let mut stream = holdback::StopSet::new(["。"])?.stream()?;
+    /// let mut out = String::new();
+    /// for byte in "終わり".bytes() {
+    ///     assert!(stream.feed_bytes(&[byte], &mut out)?.is_none());
+    /// }
+    /// assert!(stream.feed_bytes("。".as_bytes(), &mut out)?.is_some());
+    /// assert_eq!(out, "終わり");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Under [`Errors::Strict`], for bytes that are not UTF-8; the stream is left as it was.
+    pub fn feed_bytes(&mut self, chunk: &[u8], out: &mut String) -> Result<Option<Match>, Fault> {
+        if let Some(found) = self.matcher.matched() {
+            return Ok(Some(found.clone()));
+        }
+        let text = self.decoder.decode(chunk, self.errors)?;
+        Ok(self.feed_text(&text, out))
+    }
+
+    fn feed_text(&mut self, chunk: &str, out: &mut String) -> Option<Match> {
+        let held = self.matcher.held();
+        let advance = self.advance(chunk);
+        self.release(held, advance.released, out);
+        out.push_str(prefix(chunk, advance.passed));
+        advance.matched
+    }
+
+    fn release(&self, held: Held, count: usize, out: &mut String) {
+        out.push_str(str::from_utf8(self.matcher.released(held, count)).unwrap_or(""));
+    }
+
+    /// Reads text and only counts what may be emitted, in characters: for callers that edit their own buffer.
+    ///
+    /// [`Stream::held_text`] before the call has what `released` counts.
+    pub fn advance(&mut self, chunk: &str) -> Advance {
+        if chunk.is_ascii() {
+            return self.matcher.advance(chunk.as_bytes());
+        }
+        let codes: Vec<u32> = chunk.chars().map(u32::from).collect();
+        self.matcher.advance(&codes)
+    }
+
+    /// Ends the text: appends all that was held, and U+FFFD for a character that never became complete. If that completes
+    /// a stop, the match is given.
+    pub fn flush(&mut self, out: &mut String) -> Option<Match> {
+        if self.matcher.matched().is_none() && self.decoder.finish(Errors::Replace).unwrap_or(false) {
+            let found = self.feed_text("\u{fffd}", out);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let held = self.matcher.flush();
+        self.release(held, held.len(), out);
+        None
+    }
+
+    /// What is held back now.
+    #[must_use]
+    pub fn held_text(&self) -> &str {
+        let held = self.matcher.held();
+        str::from_utf8(self.matcher.released(held, held.len())).unwrap_or("")
+    }
+
+    /// Characters held back now.
+    #[must_use]
+    pub fn held_len(&self) -> usize {
+        self.matcher.held().len()
+    }
+
+    /// The match that ended the stream, if one did.
+    #[must_use]
+    pub fn matched(&self) -> Option<&Match> {
+        self.matcher.matched()
+    }
+}
+
+/// One response of raw bytes, where stops may be any bytes.
+#[derive(Clone, Debug)]
+pub struct ByteStream {
+    matcher: Matcher,
+}
+
+impl ByteStream {
+    /// A raw stream of `set`.
+    ///
+    /// # Errors
+    /// When an option contradicts the set.
+    pub fn new(set: StopSet, options: &StreamOptions) -> Result<Self, Error> {
+        Ok(Self { matcher: Matcher::bytes(set, options)? })
+    }
+
+    /// Reads bytes and appends to `out` what may be emitted.
+    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Option<Match> {
+        let held = self.matcher.held();
+        let advance = self.matcher.advance(chunk);
+        out.extend_from_slice(self.matcher.released(held, advance.released));
+        out.extend_from_slice(&chunk[..advance.passed]);
+        advance.matched
+    }
+
+    /// Ends the stream: appends all that was held.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        let held = self.matcher.flush();
+        out.extend_from_slice(self.matcher.released(held, held.len()));
+    }
+
+    /// What is held back now.
+    #[must_use]
+    pub fn held(&self) -> &[u8] {
+        let held = self.matcher.held();
+        self.matcher.released(held, held.len())
+    }
+}
+
+/// The first `count` characters of `text`.
+fn prefix(text: &str, count: usize) -> &str {
+    if count >= text.len() {
+        return text;
+    }
+    text.char_indices().nth(count).map_or(text, |(at, _)| &text[..at])
+}
