@@ -1,0 +1,117 @@
+"""The options of a stream: what they may be, and what they mean for the reader.
+
+Everything is turned into ``str`` here: text as it is, the bytes of a ``byte_stream()`` as characters of the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .stops import StopSet, listed, same_stops, utf8
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options. ``raw`` says whether they are those of a ``byte_stream()``."""
+
+    raw: bool
+    errors: str
+    stops: tuple[str, ...]
+    included: frozenset[int]
+    arm_after: int
+    regions_as_given: tuple[tuple[Any, Any], ...]
+    regions: tuple[tuple[str, str], ...]
+    start_asleep: bool
+    whole: tuple[str, ...]
+
+
+def check(
+    stops: StopSet,
+    *,
+    raw: bool,
+    include_stop: bool | str | bytes | Iterable[str | bytes] = False,
+    errors: str = "replace",
+    arm_after_chars: int = 0,
+    asleep_inside: Iterable[tuple[str | bytes, str | bytes]] | None = None,
+    start_asleep: bool = False,
+    keep_whole: str | bytes | Iterable[str | bytes] | None = None,
+) -> Options:
+    if errors not in ("replace", "strict"):
+        raise ValueError(f'errors must be "replace" or "strict", not {errors!r}')
+    if isinstance(arm_after_chars, bool) or not isinstance(arm_after_chars, int):
+        raise TypeError(f"arm_after_chars must be int, not {type(arm_after_chars).__name__}")
+    if arm_after_chars < 0:
+        raise ValueError(f"arm_after_chars must not be negative, it is {arm_after_chars}")
+    texts = tuple(_as_text(stop, raw, f"stop {index}") for index, stop in enumerate(stops))
+    regions_as_given = _pairs(asleep_inside)
+    regions = tuple((_marker(opener, raw), _marker(closer, raw)) for opener, closer in regions_as_given)
+    _check_regions(regions, texts)
+    if start_asleep and not regions:
+        raise ValueError("start_asleep=True needs asleep_inside: there is no region to be asleep in")
+    if isinstance(keep_whole, str) and keep_whole == "regions":
+        whole = tuple(marker for pair in regions for marker in pair)
+    else:
+        whole = tuple(_marker(marker, raw) for marker in listed(keep_whole, "keep_whole"))
+    return Options(
+        raw=raw,
+        errors=errors,
+        stops=texts,
+        included=_included(stops, include_stop),
+        arm_after=arm_after_chars,
+        regions_as_given=regions_as_given,
+        regions=regions,
+        start_asleep=bool(start_asleep),
+        whole=whole,
+    )
+
+
+def _as_text(literal: Any, raw: bool, name: str) -> str:
+    data = utf8(literal, name)
+    if raw:
+        return data.decode("latin-1")
+    if isinstance(literal, bytes):
+        raise TypeError(f"{name} is bytes: a text stream takes str only, use byte_stream()")
+    return data.decode("utf-8")
+
+
+def _marker(marker: Any, raw: bool) -> str:
+    text = _as_text(marker, raw, f"marker {marker!r}")
+    if not text:
+        raise ValueError(f"marker {marker!r} is empty")
+    return text
+
+
+def _pairs(asleep_inside: Any) -> tuple[tuple[Any, Any], ...]:
+    pairs = listed(asleep_inside, "asleep_inside")
+    for number, pair in enumerate(pairs):
+        if isinstance(pair, (str, bytes)) or not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"asleep_inside[{number}] must be a pair (opener, closer), not {pair!r}")
+    return tuple((opener, closer) for opener, closer in pairs)
+
+
+def _check_regions(regions: tuple[tuple[str, str], ...], stops: tuple[str, ...]) -> None:
+    """Section 8, last point: markers that would make it unclear where a region begins or ends."""
+    markers = [marker for pair in regions for marker in pair]
+    for number, marker in enumerate(markers):
+        if marker in stops:
+            raise ValueError(f"marker {marker!r} equals stop {stops.index(marker)}")
+        for other in markers[:number] + markers[number + 1 :]:
+            if other == marker:
+                raise ValueError(f"marker {marker!r} is given twice")
+            if other in marker:
+                raise ValueError(f"marker {marker!r} contains marker {other!r}")
+
+
+def _included(stops: StopSet, include_stop: Any) -> frozenset[int]:
+    """Section 2: all stops, none, or a collection of them."""
+    if isinstance(include_stop, bool):
+        return frozenset(range(len(stops)) if include_stop else ())
+    included: set[int] = set()
+    for member in listed(include_stop, "include_stop"):
+        same = same_stops(stops, member)
+        if not same:
+            raise ValueError(f"include_stop names {member!r}, which is not a stop of this set")
+        included.update(same)
+    return frozenset(included)

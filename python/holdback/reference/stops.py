@@ -1,0 +1,200 @@
+"""Sections 1 and 5: the list of stops, what is wrong with it, and which of them can never match."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .cutting import AsyncCut, Cut
+
+if TYPE_CHECKING:
+    from .stream import StopMatch, StopStream
+
+MAX_STOPS = 1_000_000
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class StopSet:
+    """A validated list of stops. Immutable; any number of streams may share it.
+
+    Args:
+        stops: one stop, an iterable of stops, or ``None``. A ``bytes`` stop is for ``byte_stream()`` only.
+        tie: which of several stops that end at the same character is the match: ``"longest"`` or ``"first"`` (in the list).
+        max_stops: refuse longer lists.
+        max_bytes: refuse lists with more bytes of UTF-8 in all stops together.
+
+    Raises:
+        TypeError, ValueError: see section 5; the message names the index, the type, the limit.
+
+    >>> StopSet(["bcd", "c"]).unreachable
+    (0,)
+    """
+
+    __slots__ = ("_stops", "_tie")
+
+    def __init__(
+        self,
+        stops: str | bytes | Iterable[str | bytes] | None = None,
+        /,
+        *,
+        tie: str = "longest",
+        max_stops: int = MAX_STOPS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        if tie not in ("longest", "first"):
+            raise ValueError(f'tie must be "longest" or "first", not {tie!r}')
+        checked: list[str | bytes] = []
+        nbytes = 0
+        given = listed(stops, "stops")
+        if len(given) > max_stops:
+            raise ValueError(f"{len(given)} stops are more than max_stops={max_stops}")
+        for index, stop in enumerate(given):
+            data = utf8(stop, f"stop {index}")
+            if not data:
+                raise ValueError(f"stop {index} is empty")
+            nbytes += len(data)
+            checked.append(stop)
+        if nbytes > max_bytes:
+            raise ValueError(f"the stops have {nbytes} bytes, more than max_bytes={max_bytes}")
+        self._stops = tuple(checked)
+        self._tie = tie
+
+    @property
+    def stops(self) -> tuple[str | bytes, ...]:
+        """The stops as given."""
+        return self._stops
+
+    @property
+    def tie(self) -> str:
+        return self._tie
+
+    @property
+    def unreachable(self) -> tuple[int, ...]:
+        """Indices of the stops that can never be the match of a stream that is always armed (section 1)."""
+        return tuple(index for index in range(len(self)) if self._is_unreachable(index))
+
+    def _is_unreachable(self, index: int) -> bool:
+        stops = [utf8(stop) for stop in self._stops]
+        stop = stops[index]
+        if any(other in stop[:-1] for other in stops):  # another one ends strictly inside it
+            return True
+        if stop in stops[:index]:  # an equal one is listed earlier
+            return True
+        return self._tie == "first" and any(stop.endswith(earlier) for earlier in stops[:index])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of UTF-8 in all stops: there is no automaton here whose memory could be told."""
+        return sum(len(utf8(stop)) for stop in self._stops)
+
+    def stream(self, **options: Any) -> StopStream:
+        """A text stream. Options: ``include_stop``, ``errors``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``."""
+        from .stream import StopStream
+
+        return StopStream(self, raw=False, **options)
+
+    def byte_stream(self, **options: Any) -> StopStream:
+        """A stream of bytes: no decoding, offsets in bytes. The options of ``stream()`` without ``errors``."""
+        from .stream import StopStream
+
+        if "errors" in options:
+            raise TypeError("byte_stream() decodes nothing and takes no errors")
+        return StopStream(self, raw=True, **options)
+
+    def truncate(self, text: str, /, **options: Any) -> tuple[str, StopMatch | None]:
+        """A whole text at once: what a stream emits for it, and the match.
+
+        >>> StopSet("END").truncate("all ENDs")[0]
+        'all '
+        """
+        stream = self.stream(**options)
+        emitted, _ = stream.feed(text)
+        emitted += stream.flush()
+        return emitted, stream.match
+
+    def truncate_many(self, texts: Iterable[str], /, **options: Any) -> tuple[list[str], list[StopMatch | None]]:
+        """``truncate`` for each text; two lists of the same length."""
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"truncate_many takes an iterable of texts, not one {type(texts).__name__}")
+        results = [self.truncate(text, **options) for text in texts]
+        return [emitted for emitted, _ in results], [match for _, match in results]
+
+    def cut(self, chunks: Iterable[str | bytes], /, **options: Any) -> Cut:
+        """Cut an iterable of chunks (section 10)."""
+        return Cut(self.stream(**options), chunks)
+
+    def acut(self, chunks: AsyncIterable[str | bytes], /, **options: Any) -> AsyncCut:
+        """Cut an asynchronous iterable of chunks (section 10)."""
+        return AsyncCut(self.stream(**options), chunks)
+
+    def __len__(self) -> int:
+        return len(self._stops)
+
+    def __iter__(self) -> Iterator[str | bytes]:
+        return iter(self._stops)
+
+    def __contains__(self, stop: object) -> bool:
+        return bool(same_stops(self, stop))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StopSet):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        # The type belongs to the key: "a" and b"a" find the same text, but only one of them allows a text stream.
+        return (self._tie, *((type(stop), stop) for stop in self._stops))
+
+    def __repr__(self) -> str:
+        tie = "" if self._tie == "longest" else f", tie={self._tie!r}"
+        return f"StopSet({list(self._stops)!r}{tie})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self._stops, self._tie)
+
+
+def _rebuild(stops: tuple[str | bytes, ...], tie: str) -> StopSet:
+    """What was accepted once is accepted again, whatever the limits were."""
+    nbytes = sum(len(utf8(stop)) for stop in stops)
+    return StopSet(stops, tie=tie, max_stops=len(stops), max_bytes=nbytes)
+
+
+def compile(stops: str | bytes | Iterable[str | bytes] | None = None, /, **options: Any) -> StopSet:
+    """``StopSet(stops, **options)``. The real one remembers recent lists; that can only be seen on a clock."""
+    return StopSet(stops, **options)
+
+
+def listed(literals: Any, what: str) -> list[Any]:
+    """``None`` is an empty list, one ``str`` or ``bytes`` is one literal and never its letters (section 5)."""
+    if literals is None:
+        return []
+    if isinstance(literals, (str, bytes)):
+        return [literals]
+    try:
+        return list(literals)
+    except TypeError:
+        raise TypeError(f"{what} must be str, bytes or an iterable of them, not {type(literals).__name__}") from None
+
+
+def utf8(literal: Any, name: str = "") -> bytes:
+    """What a literal is compared by: ``"a"`` and ``b"a"`` are equal. ``name`` says in an error which one is bad."""
+    if isinstance(literal, bytes):
+        return literal
+    if not isinstance(literal, str):
+        raise TypeError(f"{name} must be str or bytes, not {type(literal).__name__}")
+    try:
+        return literal.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} has a lone surrogate: {literal!r}") from None
+
+
+def same_stops(stops: StopSet, wanted: object) -> list[int]:
+    """The indices of the stops of a set that are equal to ``wanted``."""
+    try:
+        data = utf8(wanted)
+    except (TypeError, ValueError):
+        return []
+    return [index for index, stop in enumerate(stops.stops) if utf8(stop) == data]

@@ -1,0 +1,288 @@
+"""Sections 2, 4, 5 and 6: one response."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .decode import RawDecoder, TextDecoder
+from .options import Options, check
+from .scan import Scanner
+from .stops import StopSet
+from .whole import Whole
+
+# What a stream takes and gives is str or bytes, depending on how it was made; the reference does not follow that in types.
+Text = Any
+
+
+@dataclass(frozen=True)
+class StopMatch:
+    """The stop that ended a stream, and where (section 4). Immutable, hashable; equal when all attributes are."""
+
+    stop: str | bytes  # as given
+    index: int  # its position in the list as given
+    start: int  # offsets in the stream, in characters (byte_stream: bytes)
+    end: int
+    start_chunk: int  # which feed, from 0, brought the first and the last character
+    end_chunk: int
+    rest: str | bytes  # what followed in the chunk that completed the stop, in that chunk's type
+
+
+class State:
+    """All that a stream knows. A call works on a copy of it, which takes its place when the call succeeds: a call that raises
+    leaves the stream as it was, and counts nothing."""
+
+    def __init__(self, stops: StopSet, options: Options) -> None:
+        self.stops = stops
+        self.options = options
+        self.decoder = RawDecoder() if options.raw else TextDecoder(options.errors)
+        self.scanner = Scanner(
+            stops=options.stops,
+            tie=stops.tie,
+            included=options.included,
+            regions=options.regions,
+            arm_after=options.arm_after,
+            region=0 if options.start_asleep else None,
+        )
+        self.whole = Whole(options.whole)
+        self.chunks = 0  # chunks fed so far
+        self.chunk_of: tuple[int, ...] = ()  # for each character the chunk that completed it
+        self.last_chunk: str | bytes = "" if not options.raw else b""
+        self.emitted = 0  # characters emitted so far
+        self.match: StopMatch | None = None
+        self.flushed = False
+
+    def copy(self) -> State:
+        other = copy.copy(self)
+        other.decoder = copy.copy(self.decoder)
+        other.scanner = copy.copy(self.scanner)
+        other.whole = copy.copy(self.whole)
+        return other
+
+    @property
+    def over(self) -> bool:
+        return self.match is not None or self.flushed
+
+    @property
+    def held(self) -> Text:
+        """Seen and not emitted."""
+        return self._given_back("" if self.over else self.scanner.text[self.emitted :])
+
+    def feed(self, given: object) -> Text:
+        chunk = self._checked(given)
+        if self.match is not None:
+            return self._given_back("")
+        if self.flushed:
+            raise ValueError("this stream was flushed: reset() it, or make a new one")
+        self.chunks += 1
+        self.last_chunk = chunk
+        self._read(self.decoder.read(chunk))  # type: ignore[arg-type]
+        return self._emit(self._held_from())
+
+    def flush(self) -> Text:
+        if not self.over:
+            self.last_chunk = self.last_chunk[:0]  # what flush makes is followed by nothing
+            self._read(self.decoder.finish())
+        everything = len(self.scanner.text)
+        emitted = self._emit(everything)
+        self.flushed = True
+        return emitted
+
+    def _read(self, characters: Iterator[tuple[str, int]]) -> None:
+        """Read characters until there are no more or a stop ends the stream. What follows it is not even decoded."""
+        for character, end_in_chunk in characters:
+            found = self.scanner.read(character)
+            self.whole.read(self.scanner.text)
+            # flush() makes characters of the last chunk fed, which has been counted already.
+            self.chunk_of += (self.chunks - 1,)
+            if found is not None:
+                index, start = found
+                rest = self.last_chunk[end_in_chunk:]
+                end = len(self.scanner.text)
+                self.match = StopMatch(
+                    stop=self.stops.stops[index],
+                    index=index,
+                    start=start,
+                    end=end,
+                    start_chunk=self.chunk_of[start],
+                    end_chunk=self.chunk_of[end - 1],
+                    rest=rest,
+                )
+                return
+            self.scanner.settle()
+
+    def _held_from(self) -> int:
+        return self.whole.held_from(self.scanner.text, self.scanner.given_up)
+
+    def _emit(self, until: int) -> Text:
+        """Emit what stands in front of ``until``; after a match, what stands in front of the cut."""
+        if self.match is not None:
+            until = self.match.end if self.match.index in self.options.included else self.match.start
+        text = self.scanner.text[self.emitted : until]
+        self.emitted = max(self.emitted, until)
+        return self._given_back(text)
+
+    def _given_back(self, text: str) -> Text:
+        return text.encode("latin-1") if self.options.raw else text
+
+    def _checked(self, chunk: object) -> str | bytes:
+        if isinstance(chunk, str) and not self.options.raw:
+            return chunk
+        if not isinstance(chunk, str):
+            try:
+                return memoryview(chunk).tobytes()  # type: ignore[arg-type]  # a copy: the caller may change it later
+            except TypeError:
+                pass
+        wanted = "bytes" if self.options.raw else "str or bytes"
+        raise TypeError(f"a chunk must be {wanted}, not {type(chunk).__name__}")
+
+
+class StopStream:
+    """One response. Made by ``StopSet.stream()`` and ``StopSet.byte_stream()``."""
+
+    def __init__(self, stops: StopSet, /, *, raw: bool, **options: Any) -> None:
+        self._options = check(stops, raw=raw, **options)
+        self._state = State(stops, self._options)
+        self._busy = threading.Lock()
+
+    def feed(self, chunk: Text, /) -> tuple[Text, StopMatch | None]:
+        """Take one chunk; return what may be emitted now and will never be taken back, and the match if there is one.
+
+        >>> stream = StopSet(["END"]).stream()
+        >>> stream.feed("the E"), stream.feed("ast")
+        (('the ', None), ('East', None))
+        """
+        with _Alone(self):
+            state = self._state.copy()
+            emitted = state.feed(chunk)
+            self._state = state
+            return emitted, state.match
+
+    def feed_many(self, chunks: Iterable[Text], /) -> tuple[Text, StopMatch | None]:
+        """Feed one block of chunks: the same as feeding them one by one up to a match, but all or nothing if one is bad."""
+        if isinstance(chunks, (str, bytes)):
+            raise TypeError(f"feed_many takes an iterable of chunks, not one {type(chunks).__name__}")
+        with _Alone(self):
+            state = self._state.copy()
+            emitted = state._given_back("")
+            for chunk in chunks:
+                emitted += state.feed(chunk)
+                if state.match is not None:
+                    break
+            self._state = state
+            return emitted, state.match
+
+    def flush(self) -> Text:
+        """No more text comes. Return what is still to be emitted."""
+        with _Alone(self):
+            state = self._state.copy()
+            emitted = state.flush()
+            self._state = state
+            return emitted
+
+    def reset(self) -> None:
+        """Start afresh, with the same stops and options."""
+        with _Alone(self):
+            self._state = State(self._state.stops, self._options)
+
+    def copy(self) -> StopStream:
+        """An independent stream in the same state."""
+        with _Alone(self):
+            return copy.copy(self)
+
+    def arm(self) -> None:
+        """From now on stops count (section 7)."""
+        with _Alone(self):
+            state = self._state.copy()
+            state.scanner.arm()
+            state.scanner.settle()
+            self._state = state
+
+    def disarm(self) -> None:
+        """From now on a stop that ends is text like any other (section 7)."""
+        with _Alone(self):
+            state = self._state.copy()
+            state.scanner.disarm()
+            state.scanner.settle()
+            self._state = state
+
+    @property
+    def armed(self) -> bool:
+        """Whether a stop that ends at the very next character would count."""
+        return self._state.scanner.armed
+
+    @property
+    def region(self) -> tuple[Any, Any] | None:
+        """The pair ``(opener, closer)`` that the stream is asleep in (section 8)."""
+        number = self._state.scanner.region
+        return None if number is None else self._options.regions_as_given[number]
+
+    @property
+    def match(self) -> StopMatch | None:
+        """The stop that ended the stream."""
+        return self._state.match
+
+    @property
+    def held(self) -> Text:
+        """Text that was seen and is not emitted yet."""
+        return self._state.held
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_state": self._state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._busy = threading.Lock()
+
+
+class _Alone:
+    """Section 5: one stream fed from two threads at once is a ``RuntimeError``."""
+
+    def __init__(self, *streams: StopStream) -> None:
+        # The same stream may stand in a batch twice: it is locked once.
+        self.locks = list({id(stream): stream._busy for stream in streams}.values())
+
+    def __enter__(self) -> None:
+        for number, lock in enumerate(self.locks):
+            if not lock.acquire(blocking=False):
+                for taken in self.locks[:number]:
+                    taken.release()
+                raise RuntimeError("this stream is being used by another thread")
+
+    def __exit__(self, *_: object) -> None:
+        for lock in self.locks:
+            lock.release()
+
+
+def feed_batch(
+    streams: Iterable[StopStream], chunks: Iterable[Text], /
+) -> tuple[list[Text], list[tuple[int, StopMatch]]]:
+    """Feed one chunk to each stream: the emits, in order, and who has ended, as pairs of a position and its match.
+
+    >>> stops = StopSet(["END"])
+    >>> emits, ended = feed_batch([stops.stream(), stops.stream()], ["an E", "an END"])
+    >>> emits, [(position, match.start) for position, match in ended]
+    (['an ', 'an '], [(1, 3)])
+    """
+    streams = list(streams)
+    chunks = list(chunks)
+    for position, stream in enumerate(streams):
+        if not isinstance(stream, StopStream):
+            raise TypeError(f"streams[{position}] must be StopStream, not {type(stream).__name__}")
+    if len(streams) != len(chunks):
+        raise ValueError(f"{len(streams)} streams but {len(chunks)} chunks")
+    with _Alone(*streams):
+        states = {id(stream): stream._state.copy() for stream in streams}
+        emits = []
+        ended = []
+        for position, (stream, chunk) in enumerate(zip(streams, chunks)):
+            state = states[id(stream)]
+            emits.append(state.feed(chunk))
+            if state.match is not None:
+                ended.append((position, state.match))
+        for stream in streams:  # all went well: only now is any stream changed
+            stream._state = states[id(stream)]
+        return emits, ended
