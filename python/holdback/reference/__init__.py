@@ -2,8 +2,8 @@
 
 Every rule is written down the way ``docs/semantics.md`` states it, next to the number of its section, in plain
 standard-library Python. It keeps the whole text of a stream and decides everything by looking at all of it. Use it to
-check ``holdback``, or to read what a sentence of the contract means; never use it to serve. It does not import the compiled
-module, and the package never falls back to it.
+check ``holdback``, or to read what a sentence of the contract means; never use it to serve. It does not import the
+compiled module, and the package never falls back to it.
 
 >>> from holdback import reference
 >>> stream = reference.StopSet(["</answer>", "END"]).stream()
@@ -29,7 +29,7 @@ module, and the package never falls back to it.
 from __future__ import annotations
 
 from .cutting import AsyncCut, Cut
-from .stops import StopSet, compile
+from .stops import StopSet, compile  # noqa: A004 - named like re.compile
 from .stream import StopMatch, StopStream, feed_batch
 
 __all__ = ["AsyncCut", "Cut", "StopMatch", "StopSet", "StopStream", "compile", "feed_batch"]

@@ -1,11 +1,11 @@
 """Section 3: from chunks to characters.
 
-A decoder turns chunks into pairs ``(character, end)``. ``end`` says how much of the chunk that is being read, in its own
-units (characters of a ``str``, bytes), lies in front of what follows the character: ``chunk[end:]`` is the ``rest`` of a stop
-that ends with it (section 4). It is 0 for a character whose last piece came in an earlier chunk.
+A decoder turns chunks into pairs ``(character, end)``. ``end`` says how much of the chunk that is being read, in its
+own units (characters of a ``str``, bytes), lies in front of what follows the character: ``chunk[end:]`` is the ``rest``
+of a stop that ends with it (section 4). It is 0 for a character whose last piece came in an earlier chunk.
 
-Characters are made one at a time, when they are asked for: what stands behind the end of a stream is never decoded, so it
-cannot be invalid.
+Characters are made one at a time, when they are asked for: what stands behind the end of a stream is never decoded, so
+it cannot be invalid.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class TextDecoder:
         self.waiting: bytes | str = b""
 
     def read(self, chunk: str | bytes) -> Iterator[tuple[str, int]]:
+        """Make the characters that this chunk completes."""
         # "The kind of chunk decides what may wait."
         if self.waiting and type(self.waiting) is not type(chunk):
             yield from self.finish()
@@ -35,7 +36,7 @@ class TextDecoder:
             yield from self._read_bytes(chunk)
 
     def finish(self) -> Iterator[tuple[str, int]]:
-        """What waits will not be completed: it becomes what ``errors`` says."""
+        """Nothing completes what waits: it becomes what ``errors`` says."""
         waiting, self.waiting = self.waiting, b""
         if isinstance(waiting, str):
             yield self._alone(waiting), 0
@@ -44,9 +45,9 @@ class TextDecoder:
                 yield character, 0
 
     def _read_bytes(self, chunk: bytes) -> Iterator[tuple[str, int]]:
-        # Python's own incremental decoder is the rule. It gets one byte at a time, so that each character is seen to come out
-        # with the byte that decides it. That byte is the last of the character, or the first one behind it (when it
-        # shows that the bytes in front of it are not a character).
+        # Python's own incremental decoder is the rule. It gets one byte at a time, so that each character is seen to
+        # come out with the byte that decides it. That byte is the last one of the character, or the first one behind it
+        # (when it shows that the bytes in front of it are no character, or that it is the start of the next one).
         decoder = codecs.getincrementaldecoder("utf-8")(self.errors)
         for position in range(len(chunk)):
             decoder.setstate((bytes(self.waiting), 0))  # type: ignore[arg-type]
@@ -80,16 +81,20 @@ class TextDecoder:
 
 
 class RawDecoder:
-    """``byte_stream()``: no decoding. A byte is written as the character of its number, so that the rest of the reference
-    knows only one kind of text."""
+    """``byte_stream()``: no decoding.
+
+    A byte is written as the character of its number, so that the rest of the reference knows only one kind of text.
+    """
 
     waiting = b""
 
     def read(self, chunk: bytes) -> Iterator[tuple[str, int]]:
+        """Make a character of each byte."""
         for position, byte in enumerate(chunk):
             yield chr(byte), position + 1
 
     def finish(self) -> Iterator[tuple[str, int]]:
+        """Nothing ever waits."""
         return iter(())
 
 

@@ -1,6 +1,7 @@
 """The options of a stream: what they may be, and what they mean for the reader.
 
-Everything is turned into ``str`` here: text as it is, the bytes of a ``byte_stream()`` as characters of the same number.
+Everything is turned into ``str`` here: text as it is, the bytes of a ``byte_stream()`` as characters of the same
+number.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def check(
     start_asleep: bool = False,
     keep_whole: str | bytes | Iterable[str | bytes] | None = None,
 ) -> Options:
+    """Check the options of ``StopSet.stream()`` (``raw``: of ``byte_stream()``) against each other and the stops."""
     if errors not in ("replace", "strict"):
         raise ValueError(f'errors must be "replace" or "strict", not {errors!r}')
     if isinstance(arm_after_chars, bool) or not isinstance(arm_after_chars, int):

@@ -1,7 +1,7 @@
 """Sections 1, 7 and 8: which stop ends the stream; sections 2 and 7: what is held for stops.
 
-The scanner reads one character at a time and keeps all of them. It is a plain value: a copy of it can read a text that has
-not come yet, which is how it finds out whether a stop "could still fire".
+The scanner reads one character at a time and keeps all of them. It is a plain value: a copy of it can read a text that
+has not come yet, which is how it finds out whether a stop "could still fire".
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Scanner:
-    """What has been read, and what decides about the next character. Offsets count characters from the start of the stream."""
+    """What has been read, and what decides about the next character.
+
+    Offsets count characters from the start of the stream.
+    """
 
     stops: tuple[str, ...]
     tie: str
@@ -35,9 +38,11 @@ class Scanner:
         return self.armed_by_hand
 
     def arm(self) -> None:
+        """From now on stops count."""
         self.arm_after, self.armed_by_hand = None, True
 
     def disarm(self) -> None:
+        """From now on stops do not count."""
         self.arm_after, self.armed_by_hand = None, False
 
     # -- sections 1 and 8: one character -------------------------------------------------------------------------------
@@ -69,12 +74,12 @@ class Scanner:
     def _may_fire_here(self, index: int) -> bool:
         if not self._ends_here(self.stops[index]):
             return False
-        # "A match never reaches into text that was emitted": the cut would be in front of it. An included stop is cut
+        # "A match never reaches into text that was emitted": its cut would be in front of it. An included stop is cut
         # behind its end, so nothing has to be taken back for it.
         return index in self.included or len(self.text) - len(self.stops[index]) >= self.given_up
 
     def _decide_tie(self, firing: list[int]) -> int:
-        """All of them end here. Equal stops count under the lower index, which ``max`` gives: it returns the first of equals."""
+        # All of them end here. Equal stops count under the lower index: of equals, max() returns the first.
         if self.tie == "first":
             return min(firing)
         return max(firing, key=lambda index: len(self.stops[index]))
@@ -82,7 +87,7 @@ class Scanner:
     # -- sections 2 and 7: hold-back for stops -------------------------------------------------------------------------
 
     def held_from(self) -> int:
-        """Where the longest suffix begins that is a proper prefix of a stop that could still fire and is not included."""
+        """Where the longest suffix begins that is a proper prefix of a stop, not included, that could still fire."""
         end = len(self.text)
         if self.region is not None:  # section 8: asleep, nothing is held for matching
             return end
@@ -114,6 +119,9 @@ class Scanner:
         return False
 
     def settle(self) -> None:
-        """Give up what is not held: from here on no match may begin in it. Done after each character, arm() and disarm(), so that
-        what can match never depends on where the chunks were cut."""
+        """Give up what is not held: from here on no match may begin in it.
+
+        Done after each character and each ``arm()`` and ``disarm()``, so that what can match never depends on where the
+        chunks were cut.
+        """
         self.given_up = self.held_from()

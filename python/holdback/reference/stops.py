@@ -19,7 +19,8 @@ class StopSet:
 
     Args:
         stops: one stop, an iterable of stops, or ``None``. A ``bytes`` stop is for ``byte_stream()`` only.
-        tie: which of several stops that end at the same character is the match: ``"longest"`` or ``"first"`` (in the list).
+        tie: which of several stops that end at the same character is the match: ``"longest"``, or ``"first"`` in the
+            list.
         max_stops: refuse longer lists.
         max_bytes: refuse lists with more bytes of UTF-8 in all stops together.
 
@@ -66,6 +67,7 @@ class StopSet:
 
     @property
     def tie(self) -> str:
+        """Which of several stops that end together is the match."""
         return self._tie
 
     @property
@@ -88,13 +90,16 @@ class StopSet:
         return sum(len(utf8(stop)) for stop in self._stops)
 
     def stream(self, **options: Any) -> StopStream:
-        """A text stream. Options: ``include_stop``, ``errors``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``."""
+        """Start a text stream.
+
+        Options: ``include_stop``, ``errors``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``.
+        """
         from .stream import StopStream
 
         return StopStream(self, raw=False, **options)
 
     def byte_stream(self, **options: Any) -> StopStream:
-        """A stream of bytes: no decoding, offsets in bytes. The options of ``stream()`` without ``errors``."""
+        """Start a stream of bytes: no decoding, offsets in bytes. The options of ``stream()`` without ``errors``."""
         from .stream import StopStream
 
         if "errors" in options:
@@ -102,7 +107,7 @@ class StopSet:
         return StopStream(self, raw=True, **options)
 
     def truncate(self, text: str, /, **options: Any) -> tuple[str, StopMatch | None]:
-        """A whole text at once: what a stream emits for it, and the match.
+        """Take a whole text at once: what a stream emits for it, and the match.
 
         >>> StopSet("END").truncate("all ENDs")[0]
         'all '
@@ -162,7 +167,9 @@ def _rebuild(stops: tuple[str | bytes, ...], tie: str) -> StopSet:
     return StopSet(stops, tie=tie, max_stops=len(stops), max_bytes=nbytes)
 
 
-def compile(stops: str | bytes | Iterable[str | bytes] | None = None, /, **options: Any) -> StopSet:
+def compile(  # noqa: A001 - named like re.compile
+    stops: str | bytes | Iterable[str | bytes] | None = None, /, **options: Any
+) -> StopSet:
     """``StopSet(stops, **options)``. The real one remembers recent lists; that can only be seen on a clock."""
     return StopSet(stops, **options)
 

@@ -14,7 +14,7 @@ from .scan import Scanner
 from .stops import StopSet
 from .whole import Whole
 
-# What a stream takes and gives is str or bytes, depending on how it was made; the reference does not follow that in types.
+# What a stream takes and gives is str or bytes, depending on how it was made. The types here do not follow that.
 Text = Any
 
 
@@ -32,8 +32,11 @@ class StopMatch:
 
 
 class State:
-    """All that a stream knows. A call works on a copy of it, which takes its place when the call succeeds: a call that raises
-    leaves the stream as it was, and counts nothing."""
+    """All that a stream knows.
+
+    A call works on a copy of it, which takes its place when the call succeeds: a call that raises leaves the stream as
+    it was, and counts nothing.
+    """
 
     def __init__(self, stops: StopSet, options: Options) -> None:
         self.stops = stops
@@ -56,6 +59,7 @@ class State:
         self.flushed = False
 
     def copy(self) -> State:
+        """Copy what changes; text, numbers and tuples do not."""
         other = copy.copy(self)
         other.decoder = copy.copy(self.decoder)
         other.scanner = copy.copy(self.scanner)
@@ -64,14 +68,16 @@ class State:
 
     @property
     def over(self) -> bool:
+        """Whether nothing will be emitted any more."""
         return self.match is not None or self.flushed
 
     @property
     def held(self) -> Text:
-        """Seen and not emitted."""
+        """Text that was seen and is not emitted."""
         return self._given_back("" if self.over else self.scanner.text[self.emitted :])
 
     def feed(self, given: object) -> Text:
+        """Take one chunk; return what is emitted."""
         chunk = self._checked(given)
         if self.match is not None:
             return self._given_back("")
@@ -83,6 +89,7 @@ class State:
         return self._emit(self._held_from())
 
     def flush(self) -> Text:
+        """Take the end of the text; return what is emitted."""
         if not self.over:
             self.last_chunk = self.last_chunk[:0]  # what flush makes is followed by nothing
             self._read(self.decoder.finish())
@@ -92,7 +99,7 @@ class State:
         return emitted
 
     def _read(self, characters: Iterator[tuple[str, int]]) -> None:
-        """Read characters until there are no more or a stop ends the stream. What follows it is not even decoded."""
+        # What follows the end of the stream is not even asked for, so it is not decoded.
         for character, end_in_chunk in characters:
             found = self.scanner.read(character)
             self.whole.read(self.scanner.text)
@@ -118,7 +125,7 @@ class State:
         return self.whole.held_from(self.scanner.text, self.scanner.given_up)
 
     def _emit(self, until: int) -> Text:
-        """Emit what stands in front of ``until``; after a match, what stands in front of the cut."""
+        # Emit what stands in front of `until`; after a match, what stands in front of the cut.
         if self.match is not None:
             until = self.match.end if self.match.index in self.options.included else self.match.start
         text = self.scanner.text[self.emitted : until]
@@ -162,7 +169,10 @@ class StopStream:
             return emitted, state.match
 
     def feed_many(self, chunks: Iterable[Text], /) -> tuple[Text, StopMatch | None]:
-        """Feed one block of chunks: the same as feeding them one by one up to a match, but all or nothing if one is bad."""
+        """Feed one block of chunks.
+
+        The same as feeding them one by one up to a match, but if one of them is bad, none was fed.
+        """
         if isinstance(chunks, (str, bytes)):
             raise TypeError(f"feed_many takes an iterable of chunks, not one {type(chunks).__name__}")
         with _Alone(self):
@@ -278,7 +288,7 @@ def feed_batch(
         states = {id(stream): stream._state.copy() for stream in streams}
         emits = []
         ended = []
-        for position, (stream, chunk) in enumerate(zip(streams, chunks)):
+        for position, (stream, chunk) in enumerate(zip(streams, chunks, strict=True)):
             state = states[id(stream)]
             emits.append(state.feed(chunk))
             if state.match is not None:
