@@ -4,6 +4,8 @@
 mod automaton;
 mod decode;
 mod error;
+#[cfg(feature = "python")]
+mod python;
 mod set;
 mod stops;
 mod stream;
@@ -13,4 +15,4 @@ pub use decode::{Decoder, Errors, Fault};
 pub use error::Error;
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
-pub use stream::{Advance, ByteStream, Held, Match, Matcher, Stream, StreamOptions};
+pub use stream::{Advance, ByteStream, Held, Match, Matcher, Snapshot, Stream, StreamOptions};

@@ -13,10 +13,10 @@ use crate::set::StopSet;
 /// The state of one response. A copy goes on independently of the original.
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    set: StopSet,
-    over: Over,
-    engine: Plain,
-    matched: Option<Box<Match>>,
+    pub(super) set: StopSet,
+    pub(super) over: Over,
+    pub(super) engine: Plain,
+    pub(super) matched: Option<Box<Match>>,
 }
 
 /// A reference to what was held back before a chunk, to be asked for after it.
@@ -72,6 +72,12 @@ impl Matcher {
         &self.set
     }
 
+    /// The options it was made with, as far as they concern matching.
+    #[must_use]
+    pub fn options(&self) -> StreamOptions {
+        StreamOptions { include_stop: self.engine.include_stop, ..StreamOptions::default() }
+    }
+
     /// The match that ended the stream, if one did.
     #[inline]
     #[must_use]
@@ -109,7 +115,12 @@ impl Matcher {
         if count == 0 {
             return &[];
         }
-        let stop = self.set.get(held.stop as usize);
+        self.prefix_of(held.stop as usize, count)
+    }
+
+    /// The first `count` units of a stop, as (UTF-8) bytes.
+    pub(super) fn prefix_of(&self, stop: usize, count: usize) -> &[u8] {
+        let stop = self.set.get(stop);
         if self.over == Over::Bytes || self.set.stops().is_ascii() {
             return &stop[..count];
         }
@@ -127,6 +138,35 @@ impl Matcher {
             return Advance { released: 0, passed: 0, matched: Some((**found).clone()) };
         }
         let advance = self.engine.advance(self.set.automaton(self.over), chunk);
+        self.note(advance)
+    }
+
+    /// The same in slices of `slice` units with `pause` called between them, which can end the work: the matcher is as
+    /// before then.
+    ///
+    /// # Errors
+    /// Whatever `pause` returns.
+    pub fn advance_in_slices<U: Unit, E>(
+        &mut self,
+        chunk: &[U],
+        slice: usize,
+        pause: impl FnMut() -> Result<(), E>,
+    ) -> Result<Advance, E> {
+        if self.matched.is_some() {
+            return Ok(self.advance(chunk));
+        }
+        let advance = self.engine.advance_in_slices(self.set.automaton(self.over), chunk, slice, pause)?;
+        Ok(self.note(advance))
+    }
+
+    /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
+    pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
+        let advance = self.engine.advance_last_chunk(self.set.automaton(self.over), unit);
+        self.note(advance)
+    }
+
+    #[inline]
+    fn note(&mut self, advance: Advance) -> Advance {
         if let Some(found) = &advance.matched {
             self.matched = Some(Box::new(found.clone()));
         }

@@ -7,10 +7,12 @@
 mod marks;
 mod matcher;
 mod plain;
+mod snapshot;
 
 pub use matcher::{Held, Matcher};
+pub use snapshot::Snapshot;
 
-use crate::decode::{Decoder, Errors, Fault};
+use crate::decode::{Decoder, Errors, Fault, REPLACEMENT};
 use crate::error::Error;
 use crate::set::StopSet;
 
@@ -39,6 +41,15 @@ pub struct Match {
     pub end_chunk: u64,
     /// Units of chunk `end_chunk` up to and with the stop's last one; what follows in that chunk was not looked at.
     pub read: usize,
+}
+
+impl Match {
+    /// A match as it was told before, for restoring an ended stream. How much of its chunk was read is not known any more.
+    #[must_use]
+    pub fn new(index: usize, span: std::ops::Range<u64>, chunks: std::ops::RangeInclusive<u64>) -> Self {
+        let (start_chunk, end_chunk) = chunks.into_inner();
+        Self { index, start: span.start, end: span.end, start_chunk, end_chunk, read: 0 }
+    }
 }
 
 /// What one chunk lets out, counted in units: first `released` of what was held, then `passed` of the chunk.
@@ -131,9 +142,12 @@ impl Stream {
     /// a stop, the match is given.
     pub fn flush(&mut self, out: &mut String) -> Option<Match> {
         if self.matcher.matched().is_none() && self.decoder.finish(Errors::Replace).unwrap_or(false) {
-            let found = self.feed_text("\u{fffd}", out);
-            if found.is_some() {
-                return found;
+            let held = self.matcher.held();
+            let advance = self.matcher.advance_last_chunk(REPLACEMENT);
+            self.release(held, advance.released, out);
+            out.push_str(prefix("\u{fffd}", advance.passed));
+            if advance.matched.is_some() {
+                return advance.matched;
             }
         }
         let held = self.matcher.flush();
@@ -201,8 +215,5 @@ impl ByteStream {
 
 /// The first `count` characters of `text`.
 fn prefix(text: &str, count: usize) -> &str {
-    if count >= text.len() {
-        return text;
-    }
     text.char_indices().nth(count).map_or(text, |(at, _)| &text[..at])
 }

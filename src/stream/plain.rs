@@ -40,6 +40,34 @@ impl Plain {
         self.settle(automaton, state, read)
     }
 
+    /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state as it was.
+    pub(crate) fn advance_in_slices<U: Unit, E>(
+        &mut self,
+        automaton: &Automaton,
+        chunk: &[U],
+        slice: usize,
+        mut pause: impl FnMut() -> Result<(), E>,
+    ) -> Result<Advance, E> {
+        let (mut state, mut read) = (self.state, 0);
+        for part in chunk.chunks(slice.max(1)) {
+            if read > 0 {
+                pause()?;
+            }
+            let (next, count) = automaton.walk(state, part);
+            (state, read) = (next, read + count);
+            if state & MATCH != 0 {
+                break;
+            }
+        }
+        Ok(self.settle(automaton, state, read))
+    }
+
+    /// Reads one more unit as part of the last chunk.
+    pub(crate) fn advance_last_chunk(&mut self, automaton: &Automaton, unit: u32) -> Advance {
+        self.chunks = self.chunks.saturating_sub(1);
+        self.advance(automaton, &[unit])
+    }
+
     fn settle(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
         let held = self.held_len(automaton);
         let depth = automaton.depth(state & !MATCH) as usize;

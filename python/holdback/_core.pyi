@@ -1,0 +1,275 @@
+"""The compiled part of holdback. Every rule is stated in docs/semantics.md; section numbers below refer to it."""
+
+from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Generic, Literal, TypeVar, final, overload
+
+from typing_extensions import Buffer
+
+from holdback.cut import AsyncCut, Cut
+
+_Text = TypeVar("_Text", str, bytes)
+_Stop = str | bytes
+_Include = bool | Collection[_Stop]
+_Markers = Literal["regions"] | Collection[_Stop]
+_Regions = Sequence[tuple[_Stop, _Stop]]
+
+__profile__: str
+__version__: str
+
+@final
+class StopMatch(Generic[_Text]):
+    """The stop that ended a stream, and where (section 4). Immutable; equal and hashable by its attributes.
+
+    Offsets count characters of the text from the beginning of the stream; in a byte stream they count bytes.
+    """
+
+    __match_args__ = ("stop", "index", "start", "end")
+    def __new__(
+        cls, stop: _Stop, index: int, start: int, end: int, start_chunk: int, end_chunk: int, rest: _Text
+    ) -> StopMatch[_Text]: ...
+    @property
+    def stop(self) -> Any:
+        """The stop, the very object that the set was given."""
+    @property
+    def index(self) -> int:
+        """Its position in the list as given."""
+    @property
+    def start(self) -> int:
+        """Offset of its first character."""
+    @property
+    def end(self) -> int:
+        """Offset behind its last character; ``end - start`` is its length."""
+    @property
+    def start_chunk(self) -> int:
+        """The feed (from 0) that brought its first character."""
+    @property
+    def end_chunk(self) -> int:
+        """The feed (from 0) that brought its last character."""
+    @property
+    def rest(self) -> Any:
+        """What followed the stop in the chunk that completed it, raw and in that chunk's type. Never emitted."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @classmethod
+    def __class_getitem__(cls, key: Any, /) -> Any: ...
+
+@final
+class StopSet:
+    """An immutable, compiled list of stop strings, to be shared by any number of streams and threads.
+
+    ``stops`` is one stop, an iterable of stops, or ``None`` for no stops at all. A stop is a non-empty literal ``str``, or
+    ``bytes`` for byte streams. The stream ends at the first position where some stop ends; if several end there, ``tie`` says
+    whether the longest or the one listed first is the match (section 1).
+
+    Raises ``ValueError`` for an empty stop, a lone surrogate in a stop (both named by index), more than ``max_stops`` stops
+    (default 1,000,000) or more than ``max_bytes`` UTF-8 bytes of all stops together (default 16 MiB); ``TypeError`` for a stop
+    of another type.
+
+    >>> stops = StopSet(["</answer>", "\\n\\nUser:"])
+    >>> stops.truncate("It is 42.</answer> Bye")[0]
+    'It is 42.'
+    """
+
+    def __new__(
+        cls,
+        stops: _Stop | Iterable[_Stop] | None = None,
+        /,
+        *,
+        tie: Literal["longest", "first"] | None = None,
+        max_stops: int | None = None,
+        max_bytes: int | None = None,
+    ) -> StopSet: ...
+    @property
+    def stops(self) -> tuple[_Stop, ...]:
+        """The stops as given, duplicates included."""
+    @property
+    def tie(self) -> Literal["longest", "first"]:
+        """Which stop wins when several end at the same position."""
+    @property
+    def unreachable(self) -> tuple[int, ...]:
+        """Indices of stops that can never be the match, ascending (section 1).
+
+        >>> StopSet(["abcd", "bc", "bc"]).unreachable
+        (0, 2)
+        """
+    @property
+    def nbytes(self) -> int:
+        """Memory of the compiled form, in bytes."""
+    def stream(
+        self,
+        *,
+        include_stop: _Include | None = None,
+        errors: Literal["replace", "strict"] | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+        keep_whole: _Markers | None = None,
+    ) -> StopStream[str]:
+        """A stream of text: one response.
+
+        ``include_stop``: emit the stop too (``True``), or only these stops (a collection); default ``False`` (section 2).
+        ``errors``: ``"replace"`` (default) or ``"strict"``, for bytes that are not UTF-8 and lone surrogates (section 3).
+        ``arm_after_chars``: no stop that ends within the first so many characters counts (section 7).
+        ``asleep_inside``: (opener, closer) pairs between which nothing matches; ``start_asleep``: begin inside the first (section 8).
+        ``keep_whole``: markers that go out in one piece; ``"regions"`` for all of ``asleep_inside`` (section 9).
+
+        Raises ``TypeError`` if the set has a ``bytes`` stop, ``ValueError`` for options that contradict each other or the set.
+        """
+    def byte_stream(
+        self,
+        *,
+        include_stop: _Include | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+        keep_whole: _Markers | None = None,
+    ) -> StopStream[bytes]:
+        """The raw twin of :meth:`stream`: bytes in, bytes out, no decoding, all offsets and counts in bytes.
+
+        >>> StopSet([b"\\xff\\xff"]).byte_stream().feed(b"ab\\xff")
+        (b'ab', None)
+        """
+    def truncate(
+        self,
+        text: str | Buffer,
+        /,
+        *,
+        include_stop: _Include | None = None,
+        errors: Literal["replace", "strict"] | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+    ) -> tuple[str, StopMatch[Any] | None]:
+        """A whole text up to its first stop, and the match: the same as one ``feed`` and ``flush``.
+
+        >>> StopSet(["re", "he"]).truncate("there")
+        ('t', StopMatch(stop='he', index=1, start=1, end=3, start_chunk=0, end_chunk=0, rest='re'))
+        """
+    def truncate_many(
+        self,
+        texts: Iterable[str | Buffer],
+        /,
+        *,
+        include_stop: _Include | None = None,
+        errors: Literal["replace", "strict"] | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+    ) -> tuple[list[str], list[StopMatch[Any] | None]]:
+        """:meth:`truncate` for each text by itself.
+
+        >>> StopSet(["!"]).truncate_many(["a!b", "c"])[0]
+        ['a', 'c']
+        """
+    @overload
+    def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]: ...
+    @overload
+    def cut(self, chunks: Iterable[Any], /, **options: Any) -> Cut[str]:
+        """An iterator over what may be sent on; it closes its source on a match. Options as for :meth:`stream` (section 10).
+
+        >>> cut = StopSet(["</a>"]).cut(["x<", "/", "a>y", "never read"])
+        >>> list(cut), cut.match.stop
+        (['x'], '</a>')
+        """
+    def acut(self, chunks: AsyncIterable[Any], /, **options: Any) -> AsyncCut[str]:
+        """The asynchronous twin of :meth:`cut`: ``async for text in stops.acut(response)``."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_Stop]: ...
+    def __contains__(self, stop: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class StopStream(Generic[_Text]):
+    """One response, made by :meth:`StopSet.stream` or :meth:`StopSet.byte_stream`. One caller at a time; ``RuntimeError`` otherwise.
+
+    Its memory does not grow with the text. It pickles in mid-flight and goes on in another process.
+    """
+
+    def feed(self, chunk: str | Buffer, /) -> tuple[_Text, StopMatch[Any] | None]:
+        """Reads one chunk, cut anywhere; gives the text that may be sent on and the match (``None`` so far).
+
+        Text is held back exactly while it may still turn out to be the beginning of a stop. When nothing is held before
+        or after, the text that comes out is the very object that went in.
+
+        Raises ``TypeError`` for a chunk of another type, ``UnicodeDecodeError`` / ``UnicodeEncodeError`` under
+        ``errors="strict"``, ``ValueError`` after :meth:`flush`; the stream is unchanged then.
+
+        >>> stream = StopSet(["\\n\\nUser:"]).stream()
+        >>> stream.feed("Hello.\\n"), stream.feed("\\nUs"), stream.feed("eful?")
+        (('Hello.', None), ('', None), ('\\n\\nUseful?', None))
+        """
+    def feed_many(self, chunks: Iterable[str | Buffer], /) -> tuple[_Text, StopMatch[Any] | None]:
+        """Reads a block of chunks: the same as feeding them one by one and joining what comes out.
+
+        It ends with the chunk that completes a stop (``match.end_chunk``); a bad chunk before it leaves the stream unchanged.
+        """
+    def flush(self) -> _Text:
+        """No more text comes: gives all that was held. A second call gives nothing.
+
+        Under ``errors="strict"`` an unfinished character raises, and the stream is unchanged.
+
+        >>> stream = StopSet(["END"]).stream()
+        >>> stream.feed("the EN"), stream.flush()
+        (('the ', None), 'EN')
+        """
+    def reset(self) -> None:
+        """Starts afresh, with the options that the stream was made with."""
+    def copy(self) -> StopStream[_Text]:
+        """An independent stream in the same state, in constant time: for speculative decoding, ``n > 1``, beam search."""
+    def arm(self) -> None:
+        """From the next character on, stops count (section 7)."""
+    def disarm(self) -> None:
+        """From the next character on, a stop that ends is ignored, until :meth:`arm` (section 7)."""
+    @property
+    def armed(self) -> bool:
+        """True when a stop that ends at the very next character would count."""
+    @property
+    def region(self) -> tuple[_Stop, _Stop] | None:
+        """The (opener, closer) pair that the stream is asleep in, or ``None`` (section 8)."""
+    @property
+    def match(self) -> StopMatch[Any] | None:
+        """The match that ended the stream, if one did."""
+    @property
+    def held(self) -> _Text:
+        """The text that is held back right now."""
+    @property
+    def stops(self) -> StopSet:
+        """The set that the stream was made from."""
+    def __copy__(self) -> StopStream[_Text]: ...
+    def __deepcopy__(self, memo: Any, /) -> StopStream[_Text]: ...
+    @classmethod
+    def __class_getitem__(cls, key: Any, /) -> Any: ...
+
+def compile(
+    stops: _Stop | Iterable[_Stop] | None = None,
+    /,
+    *,
+    tie: Literal["longest", "first"] | None = None,
+    max_stops: int | None = None,
+    max_bytes: int | None = None,
+) -> StopSet:
+    """A compiled set, from a cache when the same list was compiled not long ago: for stop lists that come with requests.
+
+    The cache keeps at least the 512 lists used last, unless their compiled form is large.
+
+    >>> compile(["</s>"]) is compile(["</s>"])
+    True
+    """
+
+def feed_batch(
+    streams: Sequence[StopStream[Any]], chunks: Sequence[str | Buffer], /
+) -> tuple[list[Any], list[tuple[int, StopMatch[Any]]]]:
+    """One engine step over many streams: chunk ``i`` goes to stream ``i``.
+
+    Gives the texts in order, and (position, match) for every stream that is over. On an error no stream is changed.
+
+    >>> stops = StopSet(["!"])
+    >>> a, b = stops.stream(), stops.stream()
+    >>> emits, ended = feed_batch([a, b], ["x", "y!"])
+    >>> emits, [(at, match.stop) for at, match in ended]
+    (['x', 'y'], [(1, '!')])
+    """
+
+def _rebuild_set(stops: Any, tie: Any, max_stops: int, max_bytes: int, /) -> StopSet: ...
+def _rebuild_stream(set: StopSet, frozen: dict[str, Any], /) -> StopStream[Any]: ...

@@ -1,0 +1,51 @@
+//! Core errors as Python exceptions: the only place that decides which.
+
+use pyo3::exceptions::{PyTypeError, PyUnicodeDecodeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::{Error, Fault};
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        if error.is_type() { PyTypeError::new_err(error.to_string()) } else { PyValueError::new_err(error.to_string()) }
+    }
+}
+
+/// The exception that Python's own codec would raise; `chunk` is what the caller passed.
+pub(super) fn fault(py: Python<'_>, fault: Fault, chunk: Option<&Bound<'_, PyString>>) -> PyErr {
+    match fault {
+        Fault::Utf8 { bytes, start, end } => {
+            let reason = if end == bytes.len() { "unexpected end of data" } else { "invalid utf-8 sequence" };
+            PyUnicodeDecodeError::new_err(("utf-8", PyBytes::new(py, &bytes).unbind(), start, end, reason))
+        }
+        Fault::Surrogate { waiting, at } => match surrogate_text(py, waiting, chunk) {
+            Ok(text) => PyUnicodeEncodeError::new_err(("utf-8", text.unbind(), at, at + 1, "surrogates not allowed")),
+            Err(error) => error,
+        },
+    }
+}
+
+/// The text a lone surrogate stands in: the one that had been waiting, and the chunk.
+fn surrogate_text<'py>(
+    py: Python<'py>,
+    waiting: Option<u16>,
+    chunk: Option<&Bound<'py, PyString>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let chunk = chunk.map_or_else(|| PyString::new(py, "").into_any(), |c| c.clone().into_any());
+    let Some(high) = waiting else { return Ok(chunk) };
+    let high = PyBytes::new(py, &high.to_le_bytes()).call_method1("decode", ("utf-16-le", "surrogatepass"))?;
+    high.add(chunk)
+}
+
+/// `TypeError` for a chunk that is neither text nor bytes.
+#[cold]
+pub(super) fn chunk_type(chunk: &Bound<'_, PyAny>, raw: bool) -> PyErr {
+    let wanted = if raw { "a byte stream takes bytes-like chunks" } else { "a chunk must be str or bytes-like" };
+    PyTypeError::new_err(format!("{wanted}, not {}", type_name(chunk)))
+}
+
+/// The name of an object's type, for messages.
+pub(super) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}

@@ -1,0 +1,43 @@
+//! The Python module `holdback._core`: classes that wrap the core, access to text, exceptions. The only code that names `PyO3`.
+//!
+//! No decision about matching is taken here.
+
+mod batch;
+mod cache;
+mod error;
+mod exclusive;
+mod matched;
+mod options;
+mod pickle;
+mod set;
+mod stream;
+mod text;
+
+/// The compiled part of `holdback`.
+///
+/// It does not need the GIL: compiled sets are immutable, and a stream's state is entered through [`exclusive::Exclusive`], which
+/// refuses a second caller. The one piece of global state, the cache of `compile`, is behind a lock.
+#[pyo3::pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::batch::feed_batch;
+    #[pymodule_export]
+    use super::cache::compile;
+    #[pymodule_export]
+    use super::matched::StopMatch;
+    #[pymodule_export]
+    use super::pickle::_rebuild_stream;
+    #[pymodule_export]
+    use super::set::{_rebuild_set, StopSet};
+    #[pymodule_export]
+    use super::stream::StopStream;
+
+    /// How the module was built: benchmarks refuse anything but `release`.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python's name for it")]
+    const __profile__: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

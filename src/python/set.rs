@@ -1,0 +1,245 @@
+//! `StopSet`: the compiled set, with the caller's own stop objects beside it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use super::error::type_name;
+use super::options;
+use super::stream::{Fed, StopStream};
+use crate::{Limits, StopList, Tie};
+
+/// An immutable, compiled list of stops: see the stub.
+#[pyclass(frozen, module = "holdback._core")]
+pub(super) struct StopSet {
+    pub(super) core: crate::StopSet,
+    /// The stops as the caller gave them: matches hand out these very objects.
+    pub(super) stops: Py<PyTuple>,
+    limits: Limits,
+}
+
+impl StopSet {
+    /// The stop that a match names, as the caller gave it.
+    pub(super) fn stop(&self, py: Python<'_>, index: usize) -> PyResult<Py<PyAny>> {
+        Ok(self.stops.bind(py).get_item(index)?.unbind())
+    }
+}
+
+#[pymethods]
+impl StopSet {
+    #[new]
+    #[pyo3(signature = (stops=None, /, *, tie=None, max_stops=None, max_bytes=None))]
+    pub(super) fn new(
+        stops: Option<&Bound<'_, PyAny>>,
+        tie: Option<&Bound<'_, PyAny>>,
+        max_stops: Option<usize>,
+        max_bytes: Option<usize>,
+        py: Python<'_>,
+    ) -> PyResult<Self> {
+        let defaults = Limits::default();
+        let limits =
+            Limits { max_stops: max_stops.unwrap_or(defaults.max_stops), max_bytes: max_bytes.unwrap_or(defaults.max_bytes) };
+        let tie = options::tie(tie)?;
+        let mut list = StopList::new(limits);
+        let stops = match stops {
+            None => PyTuple::empty(py),
+            Some(one) if is_stop(one) => {
+                push(&mut list, one)?;
+                PyTuple::new(py, [one])?
+            }
+            Some(many) => collect(&mut list, many)?,
+        };
+        Ok(Self { core: crate::StopSet::compile(list, tie), stops: stops.unbind(), limits })
+    }
+
+    #[getter]
+    fn stops<'py>(&self, py: Python<'py>) -> &Bound<'py, PyTuple> {
+        self.stops.bind(py)
+    }
+
+    #[getter]
+    fn tie(&self) -> &'static str {
+        options::tie_name(self.core.tie())
+    }
+
+    #[getter]
+    fn unreachable<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.core.unreachable())
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.core.nbytes()
+    }
+
+    #[pyo3(signature = (*, include_stop=None, errors=None))]
+    fn stream(
+        slf: &Bound<'_, Self>,
+        include_stop: Option<&Bound<'_, PyAny>>,
+        errors: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<StopStream> {
+        let options = options::stream(include_stop, errors)?;
+        StopStream::text(slf, &options)
+    }
+
+    #[pyo3(signature = (*, include_stop=None))]
+    fn byte_stream(slf: &Bound<'_, Self>, include_stop: Option<&Bound<'_, PyAny>>) -> PyResult<StopStream> {
+        let options = options::stream(include_stop, None)?;
+        StopStream::bytes(slf, &options)
+    }
+
+    /// Feeds one whole text and flushes.
+    #[pyo3(signature = (text, /, *, include_stop=None, errors=None))]
+    fn truncate<'py>(
+        slf: &Bound<'py, Self>,
+        text: &Bound<'py, PyAny>,
+        include_stop: Option<&Bound<'py, PyAny>>,
+        errors: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Fed<'py>> {
+        let options = options::stream(include_stop, errors)?;
+        StopStream::text(slf, &options)?.feed_last(text)
+    }
+
+    #[pyo3(signature = (texts, /, *, include_stop=None, errors=None))]
+    fn truncate_many<'py>(
+        slf: &Bound<'py, Self>,
+        texts: &Bound<'py, PyAny>,
+        include_stop: Option<&Bound<'py, PyAny>>,
+        errors: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+        super::batch::truncate_many(slf, texts, &options::stream(include_stop, errors)?)
+    }
+
+    #[pyo3(signature = (chunks, /, **options))]
+    fn cut<'py>(
+        slf: &Bound<'py, Self>,
+        chunks: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stream = slf.call_method("stream", (), options)?;
+        slf.py().import("holdback.cut")?.getattr("Cut")?.call1((stream, chunks))
+    }
+
+    #[pyo3(signature = (chunks, /, **options))]
+    fn acut<'py>(
+        slf: &Bound<'py, Self>,
+        chunks: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stream = slf.call_method("stream", (), options)?;
+        slf.py().import("holdback.cut")?.getattr("AsyncCut")?.call1((stream, chunks))
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.stops().len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
+        self.stops.bind(py).try_iter()
+    }
+
+    fn __contains__(&self, stop: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.stops.bind(stop.py()).contains(stop)
+    }
+
+    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented().into_bound(py)) };
+        let other = other.get();
+        let equal = self.core.tie() == other.core.tie() && self.stops.bind(py).eq(&other.stops)?;
+        Ok(pyo3::types::PyBool::new(py, equal).to_owned().into_any())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        let mut hasher = DefaultHasher::new();
+        (self.stops.bind(py).hash()?, self.core.tie()).hash(&mut hasher);
+        Ok(hasher.finish())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        const SHOWN: usize = 8;
+        let stops = self.stops.bind(py);
+        let shown: Vec<String> = stops.iter().take(SHOWN).map(|s| Ok(s.repr()?.to_string())).collect::<PyResult<_>>()?;
+        let more = stops.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let tie = if self.core.tie() == Tie::First { ", tie='first'" } else { "" };
+        Ok(format!("StopSet([{}{more}]{tie})", shown.join(", ")))
+    }
+
+    /// Pickles carry the stops, never the tables: a foreign table would be a foreign index into memory.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, set) = (slf.py(), slf.get());
+        let rebuild = py.import("holdback._core")?.getattr("_rebuild_set")?;
+        let arguments = (&set.stops, slf.get().tie(), set.limits.max_stops, set.limits.max_bytes).into_pyobject(py)?;
+        Ok((rebuild, arguments))
+    }
+}
+
+/// What `StopSet.__reduce__` names.
+#[pyfunction]
+#[pyo3(signature = (stops, tie, max_stops, max_bytes, /))]
+pub(super) fn _rebuild_set(
+    stops: &Bound<'_, PyAny>,
+    tie: &Bound<'_, PyAny>,
+    max_stops: usize,
+    max_bytes: usize,
+) -> PyResult<StopSet> {
+    StopSet::new(Some(stops), Some(tie), Some(max_stops), Some(max_bytes), stops.py())
+}
+
+fn is_stop(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>()
+}
+
+/// Checks and copies every stop of an iterable; gives them back as a tuple.
+///
+/// The iterable may be endless: the limits end it.
+fn collect<'py>(list: &mut StopList, stops: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let py = stops.py();
+    let tuple = match stops.cast_exact::<PyList>() {
+        Ok(stops) => Some(stops.to_tuple()),
+        Err(_) => stops.cast_exact::<PyTuple>().ok().cloned(),
+    };
+    if let Some(tuple) = tuple {
+        list.reserve(tuple.len());
+        for stop in tuple.iter_borrowed() {
+            push(list, &stop)?;
+        }
+        return Ok(tuple);
+    }
+    let Ok(iterator) = stops.try_iter() else {
+        return Err(PyTypeError::new_err(format!(
+            "stops must be a str, bytes, an iterable of them, or None, not {}",
+            type_name(stops)
+        )));
+    };
+    let mut kept = Vec::new();
+    for stop in iterator {
+        let stop = stop?;
+        push(list, &stop)?;
+        kept.push(stop);
+    }
+    PyTuple::new(py, kept)
+}
+
+fn push(list: &mut StopList, stop: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = list.len();
+    if let Ok(text) = stop.cast::<PyString>() {
+        match text.to_cow() {
+            Ok(text) => list.push(&text)?,
+            Err(_) => {
+                return Err(PyValueError::new_err(format!(
+                    "stop {index} holds a lone surrogate, which no text that is emitted can hold: {}",
+                    stop.repr()?
+                )));
+            }
+        }
+    } else if let Ok(bytes) = stop.cast::<PyBytes>() {
+        list.push_bytes(bytes.as_bytes())?;
+    } else {
+        return Err(PyTypeError::new_err(format!("stop {index} must be str or bytes, not {}", type_name(stop))));
+    }
+    Ok(())
+}

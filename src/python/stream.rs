@@ -1,0 +1,366 @@
+//! `StopStream`: one response. Text in, text out; every decision is the core's.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
+
+use super::error;
+use super::exclusive::Exclusive;
+use super::matched::StopMatch;
+use super::set::StopSet;
+use super::text::{self, Chars};
+use crate::{Advance, Decoder, Errors, Held, Matcher, StreamOptions, Unit};
+
+/// From this many units on, a chunk is read without the GIL.
+///
+/// Below, giving it away and taking it back costs more than the reading, and beside one busy Python thread it puts CPython's
+/// switch interval (5 ms) on the tail of every call. Set by `benches/test_gil.py`.
+pub(super) const DETACH_UNITS: usize = 16 << 10;
+
+/// A long chunk is read in slices of this many units, and signals are looked at between them.
+const SLICE_UNITS: usize = 64 << 20;
+
+/// One response: see the stub.
+#[pyclass(frozen, generic, module = "holdback._core")]
+pub(super) struct StopStream {
+    pub(super) set: Py<StopSet>,
+    pub(super) state: Exclusive<State>,
+}
+
+/// All that changes while a response is read.
+pub(super) struct State {
+    pub(super) matcher: Matcher,
+    pub(super) decoder: Decoder,
+    pub(super) errors: Errors,
+    pub(super) raw: bool,
+    pub(super) flushed: bool,
+    /// The last chunk was `str` (its match would have a `str` rest).
+    pub(super) last_text: bool,
+    pub(super) matched: Option<Py<StopMatch>>,
+}
+
+/// What one call gives: the text to send, and the match.
+pub(super) type Fed<'py> = (Bound<'py, PyAny>, Option<Py<StopMatch>>);
+
+impl StopStream {
+    pub(super) fn text(set: &Bound<'_, StopSet>, options: &StreamOptions) -> PyResult<Self> {
+        Ok(Self::wrap(set, Matcher::text(set.get().core.clone(), options)?, options.errors, false))
+    }
+
+    pub(super) fn bytes(set: &Bound<'_, StopSet>, options: &StreamOptions) -> PyResult<Self> {
+        Ok(Self::wrap(set, Matcher::bytes(set.get().core.clone(), options)?, options.errors, true))
+    }
+
+    fn wrap(set: &Bound<'_, StopSet>, matcher: Matcher, errors: Errors, raw: bool) -> Self {
+        let decoder = Decoder::default();
+        let state = State { matcher, decoder, errors, raw, flushed: false, last_text: true, matched: None };
+        Self { set: set.clone().unbind(), state: Exclusive::new(state) }
+    }
+
+    /// Reads one chunk that is the whole text, and flushes.
+    pub(super) fn feed_last<'py>(&self, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        let mut state = self.state.enter(py)?;
+        let (mut emit, found) = state.feed(&self.set, chunk)?;
+        let tail = state.flush(&self.set, py)?;
+        if tail.len()? > 0 {
+            emit = emit.add(tail)?;
+        }
+        let found = found.or_else(|| state.matched.as_ref().map(|found| found.clone_ref(py)));
+        Ok((emit, found))
+    }
+
+    /// Reads one chunk of any kind.
+    #[inline]
+    pub(super) fn feed_any<'py>(&self, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+        let mut state = self.state.enter(chunk.py())?;
+        state.feed(&self.set, chunk)
+    }
+}
+
+impl State {
+    #[inline]
+    pub(super) fn feed<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+        if let Ok(text) = chunk.cast::<PyString>() {
+            if !self.raw {
+                return self.feed_text(set, text);
+            }
+        } else if let Some(bytes) = as_bytes(chunk)? {
+            return if self.raw { self.feed_raw(set, &bytes) } else { self.feed_utf8(set, &bytes) };
+        }
+        Err(error::chunk_type(chunk, self.raw))
+    }
+
+    /// The answer of a stream that is over, if it is.
+    #[inline]
+    fn over<'py>(&self, py: Python<'py>) -> PyResult<Option<Fed<'py>>> {
+        match &self.matched {
+            Some(found) => Ok(Some((self.nothing(py), Some(found.clone_ref(py))))),
+            None if self.flushed => {
+                Err(PyValueError::new_err("this stream was flushed: no more text can follow, reset() starts afresh"))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn nothing<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        if self.raw { PyBytes::new(py, b"").into_any() } else { PyString::new(py, "").into_any() }
+    }
+
+    #[inline]
+    fn feed_text<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyString>) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        if let Some(answer) = self.over(py)? {
+            return Ok(answer);
+        }
+        let mut scratch = Vec::new();
+        let chars = Chars::of(chunk, &mut scratch)?;
+        if !self.decoder.is_empty() || chars.has_surrogate() {
+            return self.join_text(set, chunk, chars);
+        }
+        self.last_text = true;
+        self.feed_chars(set, chunk, chars, |read| text::substring(chunk, read, chars.len()).map(Bound::into_any))
+    }
+
+    /// A chunk with halves of surrogate pairs, or behind something unfinished.
+    #[cold]
+    fn join_text<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyString>, chars: Chars<'_>) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        let before = self.decoder;
+        let mut decoder = before;
+        let codes = decoder.join(chars.codes(), self.errors).map_err(|fault| error::fault(py, fault, Some(chunk)))?;
+        let whole = text::from_codes(py, &codes);
+        self.last_text = true;
+        let fed = self.feed_chars(set, &whole, Chars::Full(&codes), |read| {
+            let from = before.units_read(chars.codes(), read);
+            text::substring(chunk, from, chars.len()).map(Bound::into_any)
+        })?;
+        self.decoder = decoder;
+        Ok(fed)
+    }
+
+    fn feed_utf8<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyBytes>) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        if let Some(answer) = self.over(py)? {
+            return Ok(answer);
+        }
+        let before = self.decoder;
+        let mut decoder = before;
+        let bytes = chunk.as_bytes();
+        let decoded = decoder.decode(bytes, self.errors).map_err(|fault| error::fault(py, fault, None))?;
+        let whole = PyString::new(py, &decoded);
+        let mut scratch = Vec::new();
+        let chars = Chars::of(&whole, &mut scratch)?;
+        self.last_text = false;
+        let fed = self
+            .feed_chars(set, &whole, chars, |read| Ok(PyBytes::new(py, &bytes[before.bytes_read(bytes, read)..]).into_any()))?;
+        self.decoder = decoder;
+        Ok(fed)
+    }
+
+    /// Reads characters and makes the text to send; `rest` gives what follows the first `read` characters of the raw chunk.
+    #[inline]
+    fn feed_chars<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyString>,
+        chars: Chars<'_>,
+        rest: impl FnOnce(usize) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        let held = self.matcher.held();
+        let advance = match chars {
+            Chars::Narrow(units) => self.advance(py, units)?,
+            Chars::Wide(units) => self.advance(py, units)?,
+            Chars::Full(units) => self.advance(py, units)?,
+        };
+        let emit = if advance.released == 0 {
+            text::prefix(chunk, chars.len(), advance.passed)?
+        } else {
+            let head = str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
+            text::concat(head, chunk, advance.passed)?
+        };
+        let found = self.note_match(py, set, advance, rest)?;
+        Ok((emit.into_any(), found))
+    }
+
+    fn feed_raw<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyBytes>) -> PyResult<Fed<'py>> {
+        let py = chunk.py();
+        if let Some(answer) = self.over(py)? {
+            return Ok(answer);
+        }
+        let bytes = chunk.as_bytes();
+        let held = self.matcher.held();
+        let advance = self.advance(py, bytes)?;
+        let emit = if advance.released == 0 && advance.passed == bytes.len() {
+            chunk.clone()
+        } else {
+            let head = self.matcher.released(held, advance.released);
+            PyBytes::new(py, &[head, &bytes[..advance.passed]].concat())
+        };
+        self.last_text = false;
+        let found = self.note_match(py, set, advance, |read| Ok(PyBytes::new(py, &bytes[read..]).into_any()))?;
+        Ok((emit.into_any(), found))
+    }
+
+    /// Short chunks keep the GIL; long ones go without it, in slices between which Ctrl-C is noticed.
+    #[inline]
+    fn advance<U: Unit>(&mut self, py: Python<'_>, units: &[U]) -> PyResult<Advance> {
+        if units.len() < DETACH_UNITS {
+            return Ok(self.matcher.advance(units));
+        }
+        self.advance_long(py, units)
+    }
+
+    #[cold]
+    fn advance_long<U: Unit>(&mut self, py: Python<'_>, units: &[U]) -> PyResult<Advance> {
+        let matcher = &mut self.matcher;
+        // An interrupt leaves the matcher as it was before the call.
+        py.detach(|| matcher.advance_in_slices(units, SLICE_UNITS, || Python::attach(|py| py.check_signals())))
+    }
+
+    fn note_match<'py>(
+        &mut self,
+        py: Python<'py>,
+        set: &Py<StopSet>,
+        advance: Advance,
+        rest: impl FnOnce(usize) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Py<StopMatch>>> {
+        let Some(found) = advance.matched else { return Ok(None) };
+        let rest = rest(found.read)?.unbind();
+        let stop = set.get().stop(py, found.index)?;
+        let found = StopMatch::wrap(py, &found, stop, rest)?;
+        self.matched = Some(found.clone_ref(py));
+        Ok(Some(found))
+    }
+
+    fn flush<'py>(&mut self, set: &Py<StopSet>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.matched.is_some() || self.flushed {
+            return Ok(self.nothing(py));
+        }
+        let mut out = self.nothing(py);
+        if self.decoder.finish(self.errors).map_err(|fault| error::fault(py, fault, None))? {
+            // What never became complete is one more character, of the last chunk.
+            let (last_text, held) = (self.last_text, self.matcher.held());
+            let advance = self.matcher.advance_last_chunk(0xfffd);
+            let head = str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
+            let tail = if advance.passed > 0 { "\u{fffd}" } else { "" };
+            out = PyString::new(py, &[head, tail].concat()).into_any();
+            let rest = if last_text { PyString::new(py, "").into_any() } else { PyBytes::new(py, b"").into_any() };
+            if self.note_match(py, set, advance, |_| Ok(rest))?.is_some() {
+                return Ok(out);
+            }
+        }
+        self.flushed = true;
+        let held = self.matcher.flush();
+        if held.is_empty() { Ok(out) } else { out.add(self.held_object(py, held)) }
+    }
+
+    fn held_object<'py>(&self, py: Python<'py>, held: Held) -> Bound<'py, PyAny> {
+        let held = self.matcher.released(held, held.len());
+        if self.raw {
+            PyBytes::new(py, held).into_any()
+        } else {
+            PyString::new(py, str::from_utf8(held).unwrap_or("")).into_any()
+        }
+    }
+}
+
+/// A bytes-like chunk; anything but `bytes` is copied, since it could change while it is read.
+fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    if let Ok(bytes) = chunk.cast::<PyBytes>() {
+        return Ok(Some(bytes.clone()));
+    }
+    if let Ok(bytes) = chunk.cast::<PyByteArray>() {
+        return Ok(Some(PyBytes::new(chunk.py(), &bytes.to_vec())));
+    }
+    match PyMemoryView::from(chunk) {
+        Ok(view) => Ok(Some(view.call_method0("tobytes")?.cast_into()?)),
+        Err(_) => Ok(None),
+    }
+}
+
+#[pymethods]
+impl StopStream {
+    fn feed<'py>(&self, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+        self.feed_any(chunk)
+    }
+
+    #[pyo3(signature = (chunks, /))]
+    fn feed_many<'py>(&self, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+        super::batch::feed_many(self, chunks)
+    }
+
+    fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.state.enter(py)?.flush(&self.set, py)
+    }
+
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state.enter(py)?;
+        state.matcher.reset();
+        state.decoder = Decoder::default();
+        state.flushed = false;
+        state.last_text = true;
+        state.matched = None;
+        Ok(())
+    }
+
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        let state = self.state.enter(py)?.clone_ref(py);
+        Ok(Self { set: self.set.clone_ref(py), state: Exclusive::new(state) })
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.copy(py)
+    }
+
+    #[getter]
+    fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
+        Ok(self.state.enter(py)?.matched.as_ref().map(|found| found.clone_ref(py)))
+    }
+
+    #[getter]
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let state = self.state.enter(py)?;
+        Ok(state.held_object(py, state.matcher.held()))
+    }
+
+    #[getter]
+    fn stops(&self, py: Python<'_>) -> Py<StopSet> {
+        self.set.clone_ref(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let state = self.state.enter(py)?;
+        let kind = if state.raw { "byte_stream" } else { "stream" };
+        let held = state.held_object(py, state.matcher.held()).repr()?;
+        let matched = match &state.matched {
+            Some(found) => found.bind(py).repr()?.to_string(),
+            None => "None".to_owned(),
+        };
+        Ok(format!("<StopStream ({kind}) held={held} match={matched}>"))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        super::pickle::reduce(slf)
+    }
+}
+
+impl State {
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            matcher: self.matcher.clone(),
+            matched: self.matched.as_ref().map(|found| found.clone_ref(py)),
+            decoder: self.decoder,
+            errors: self.errors,
+            raw: self.raw,
+            flushed: self.flushed,
+            last_text: self.last_text,
+        }
+    }
+}

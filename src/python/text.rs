@@ -1,0 +1,144 @@
+//! Reading a `str` where it is stored, and making new ones: the binding's only access to string storage.
+//!
+//! Going through UTF-8 would cost 40 ns for a short CJK string, which would then carry its UTF-8 copy for life. The stable ABI offers
+//! no other way, so under it characters are decoded from UTF-8; the two ways are each other's twin in the tests.
+
+use pyo3::prelude::*;
+#[cfg(Py_LIMITED_API)]
+use pyo3::types::PyBytes;
+use pyo3::types::PyString;
+
+/// The characters of a `str`, in the storage they have.
+#[derive(Clone, Copy)]
+pub(super) enum Chars<'a> {
+    /// Up to U+00FF.
+    Narrow(&'a [u8]),
+    /// Up to U+FFFF, surrogates included.
+    #[cfg_attr(Py_LIMITED_API, allow(dead_code, reason = "the stable ABI shows no storage"))]
+    Wide(&'a [u16]),
+    /// Anything, surrogates included.
+    Full(&'a [u32]),
+}
+
+impl<'a> Chars<'a> {
+    /// The characters of `text`, which must outlive them (a reference to it is what `'a` borrows).
+    #[cfg(not(Py_LIMITED_API))]
+    #[inline]
+    pub(super) fn of(text: &'a Bound<'_, PyString>, _scratch: &'a mut Vec<u32>) -> PyResult<Self> {
+        use pyo3::ffi;
+        let object = text.as_ptr();
+        // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code can see it. PyO3 refuses to build for
+        // Pythons whose strings may not be ready (before 3.12 legacy ones exist, but `PyUnicode_READY` has nothing to do for those that
+        // Python code or this crate made; see `ready`). Kind, length and data belong together by the definition of the object.
+        unsafe {
+            ready(object)?;
+            let len = usize::try_from(ffi::PyUnicode_GET_LENGTH(object)).unwrap_or(0);
+            let data = ffi::PyUnicode_DATA(object);
+            Ok(match ffi::PyUnicode_KIND(object) {
+                ffi::PyUnicode_1BYTE_KIND => Self::Narrow(std::slice::from_raw_parts(data.cast(), len)),
+                ffi::PyUnicode_2BYTE_KIND => Self::Wide(std::slice::from_raw_parts(data.cast(), len)),
+                _ => Self::Full(std::slice::from_raw_parts(data.cast(), len)),
+            })
+        }
+    }
+
+    /// The characters of `text`, by way of UTF-8; what is not ASCII goes to `scratch`.
+    #[cfg(Py_LIMITED_API)]
+    pub(super) fn of(text: &'a Bound<'_, PyString>, scratch: &'a mut Vec<u32>) -> PyResult<Self> {
+        match text.to_str() {
+            Ok(utf8) if utf8.is_ascii() => return Ok(Self::Narrow(utf8.as_bytes())),
+            Ok(utf8) => scratch.extend(utf8.chars().map(u32::from)),
+            Err(_) => {
+                // Lone surrogates: no UTF-8, but UTF-32 can be had.
+                let codes = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
+                let codes = codes.cast::<PyBytes>()?.as_bytes();
+                scratch.extend(codes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])));
+            }
+        }
+        Ok(Self::Full(scratch))
+    }
+
+    /// Number of characters.
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Narrow(units) => units.len(),
+            Self::Wide(units) => units.len(),
+            Self::Full(units) => units.len(),
+        }
+    }
+
+    /// True when a unit is half of a surrogate pair.
+    #[inline]
+    pub(super) fn has_surrogate(self) -> bool {
+        // In blocks without an early exit, so that the compiler can use vector instructions.
+        match self {
+            Self::Narrow(_) => false,
+            Self::Wide(units) => units.chunks(64).any(|block| block.iter().fold(false, |seen, u| seen | (u & 0xf800 == 0xd800))),
+            Self::Full(units) => {
+                units.chunks(64).any(|block| block.iter().fold(false, |seen, u| seen | (u & 0xffff_f800 == 0xd800)))
+            }
+        }
+    }
+
+    /// The units, one by one.
+    pub(super) fn codes(self) -> Box<dyn Iterator<Item = u32> + 'a> {
+        match self {
+            Self::Narrow(units) => Box::new(units.iter().map(|&u| u32::from(u))),
+            Self::Wide(units) => Box::new(units.iter().map(|&u| u32::from(u))),
+            Self::Full(units) => Box::new(units.iter().copied()),
+        }
+    }
+}
+
+/// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this is called.
+#[cfg(not(Py_LIMITED_API))]
+#[inline]
+unsafe fn ready(_object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
+    #[cfg(not(Py_3_12))]
+    {
+        // SAFETY: the caller passes a `str`.
+        if unsafe { pyo3::ffi::PyUnicode_READY(_object) } != 0 {
+            // SAFETY: only reached with the GIL held, and an exception set.
+            return Err(unsafe { PyErr::fetch(Python::assume_attached()) });
+        }
+    }
+    Ok(())
+}
+
+/// A new `str` of characters, none of which is a surrogate.
+pub(super) fn from_codes<'py>(py: Python<'py>, codes: &[u32]) -> Bound<'py, PyString> {
+    let text: String = codes.iter().map(|&code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    PyString::new(py, &text)
+}
+
+/// The first `count` characters of `text`: `text` itself if that is all of it.
+#[inline]
+pub(super) fn prefix<'py>(text: &Bound<'py, PyString>, len: usize, count: usize) -> PyResult<Bound<'py, PyString>> {
+    if count == len { Ok(text.clone()) } else { substring(text, 0, count) }
+}
+
+/// `text[start:end]`, in its canonical form: a `str` that is wider than its characters compares unequal to the same text.
+pub(super) fn substring<'py>(text: &Bound<'py, PyString>, start: usize, end: usize) -> PyResult<Bound<'py, PyString>> {
+    let (start, end) = (isize::try_from(start).unwrap_or(isize::MAX), isize::try_from(end).unwrap_or(isize::MAX));
+    // SAFETY: `text` is a `str`; the function checks the bounds itself and returns a new reference or sets an exception.
+    unsafe {
+        let part = pyo3::ffi::PyUnicode_Substring(text.as_ptr(), start, end);
+        Ok(Bound::from_owned_ptr_or_err(text.py(), part)?.cast_into_unchecked())
+    }
+}
+
+/// `head` (UTF-8) followed by the first `count` characters of `text`.
+pub(super) fn concat<'py>(head: &str, text: &Bound<'py, PyString>, count: usize) -> PyResult<Bound<'py, PyString>> {
+    let py = text.py();
+    let head = PyString::new(py, head);
+    if count == 0 {
+        return Ok(head);
+    }
+    let tail = substring(text, 0, count)?;
+    // SAFETY: both are `str`; the function returns a new reference or sets an exception.
+    unsafe {
+        let joined = pyo3::ffi::PyUnicode_Concat(head.as_ptr(), tail.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, joined)?.cast_into_unchecked())
+    }
+}
