@@ -14,17 +14,17 @@ mod trie;
 mod unit;
 
 pub(crate) use alphabet::Alphabet;
-pub(crate) use table::MATCH;
-pub(crate) use trie::{NONE, Patterns, Trie};
+pub(crate) use table::{MATCH, Table};
+pub(crate) use trie::{NONE, Patterns, Trie, depth};
 pub use unit::Unit;
 
-use crate::stops::{StopList, Tie};
+use crate::stops::{Limits, StopList, Tie};
 
 /// A pruned, immutable automaton over characters or bytes.
 #[derive(Debug)]
 pub(crate) struct Automaton {
     alphabet: Alphabet,
-    table: table::Table,
+    table: Table,
     /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
     sample: Vec<u32>,
     levels: Vec<u32>,
@@ -49,6 +49,16 @@ impl Over {
 }
 
 impl Automaton {
+    /// Compiles markers, every one of which is a legal stop.
+    pub(crate) fn of_markers<'a>(markers: impl Iterator<Item = &'a [u8]>, over: Over) -> Self {
+        let mut list = StopList::new(Limits { max_stops: usize::MAX, max_bytes: usize::MAX });
+        for marker in markers {
+            let pushed = list.push_bytes(marker);
+            debug_assert!(pushed.is_ok(), "markers are validated before");
+        }
+        Self::new(&list, over, Tie::Longest, None).0
+    }
+
     /// Compiles `stops`; gives the automaton and the indices of unreachable stops, ascending.
     pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, dense_bytes: Option<usize>) -> (Self, Vec<usize>) {
         // For ASCII, bytes are characters.
@@ -59,7 +69,8 @@ impl Automaton {
         // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
         let trie = if inside { Trie::new(&patterns, true, |i| !dead[i as usize]) } else { trie };
         let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
-        let table = table::Table::new(trie, &alphabet, dense_bytes);
+        let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
+        let table = Table::new(trie, &alphabet, dense_bytes, |node| leaves[node as usize]);
         let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
         (Self { alphabet, table, sample, levels }, unreachable)
     }
@@ -73,7 +84,7 @@ impl Automaton {
     /// How many units `state` stands for.
     #[inline]
     pub(crate) fn depth(&self, state: u32) -> u32 {
-        trie::depth(&self.levels, state)
+        depth(&self.levels, state)
     }
 
     /// A stop that begins with what `state` stands for; the stop that ends there if `state` has [`MATCH`].
@@ -134,7 +145,6 @@ fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stops::Limits;
 
     fn list(stops: &[&str]) -> StopList {
         let mut list = StopList::new(Limits::default());

@@ -35,11 +35,13 @@ struct Deep {
     first_child: Vec<u32>,
     label: Vec<u32>,
     fail: Vec<u32>,
+    /// Which nodes end a stop.
+    ends: Vec<bool>,
 }
 
 impl Table {
-    /// The table of a trie in which exactly the leaves end stops (the root never does).
-    pub(crate) fn new(trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>) -> Self {
+    /// The table of a trie; `ends` says which nodes end a stop (the root never does).
+    pub(crate) fn new(trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>, ends: impl Fn(u32) -> bool) -> Self {
         let shift = alphabet.len().next_power_of_two().trailing_zeros();
         let rows = (dense_bytes.unwrap_or(DENSE_BYTES) / 4 >> shift).clamp(1, trie.len());
         let mut dense = vec![0; rows << shift];
@@ -51,20 +53,14 @@ impl Table {
                 dense.copy_within(fail..fail + (1 << shift), row);
             }
             for child in trie.first_child[node]..trie.first_child[node + 1] {
-                dense[row + trie.label[child as usize] as usize] = child | leaf_flag(&trie.first_child, child);
+                dense[row + trie.label[child as usize] as usize] = flagged(child, ends(child));
             }
         }
-        let deep = (rows < trie.len()).then(|| Deep { first_child: trie.first_child, label: trie.label, fail: trie.fail });
+        let deep = (rows < trie.len()).then(|| {
+            let ends = (0..u32::try_from(trie.len()).unwrap_or(NONE)).map(ends).collect();
+            Deep { first_child: trie.first_child, label: trie.label, fail: trie.fail, ends }
+        });
         Self { dense, shift, rows: u32::try_from(rows).unwrap_or(NONE), deep }
-    }
-
-    /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must not have it.
-    #[inline]
-    pub(crate) fn step(&self, state: u32, class: u32) -> u32 {
-        match &self.deep {
-            None => self.dense_step(state, class),
-            Some(deep) => self.deep_step(deep, state, class),
-        }
     }
 
     #[inline]
@@ -80,7 +76,7 @@ impl Table {
             }
             let child = find_child(&deep.first_child, &deep.label, state as usize, class);
             if child != NONE {
-                return child | leaf_flag(&deep.first_child, child);
+                return flagged(child, deep.ends[child as usize]);
             }
             state = deep.fail[state as usize];
         }
@@ -114,13 +110,14 @@ impl Table {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let deep = self.deep.as_ref().map_or(0, |d| d.first_child.capacity() + d.label.capacity() + d.fail.capacity());
-        (self.dense.capacity() + deep) * 4
+        let deep = self.deep.as_ref().map_or(0, |d| {
+            (d.first_child.capacity() + d.label.capacity() + d.fail.capacity()) * 4 + d.ends.capacity()
+        });
+        self.dense.capacity() * 4 + deep
     }
 }
 
-/// [`MATCH`] for a leaf: pruning leaves no stop inside or in front of another, so leaves are exactly the ends of stops.
 #[inline]
-fn leaf_flag(first_child: &[u32], node: u32) -> u32 {
-    if first_child[node as usize] == first_child[node as usize + 1] { MATCH } else { 0 }
+fn flagged(node: u32, ends: bool) -> u32 {
+    if ends { node | MATCH } else { node }
 }
