@@ -1,0 +1,110 @@
+"""The ``holdback`` command line: finds the subcommand, imports only that one, and turns its outcome into an exit code.
+
+Exit codes, the same for every subcommand:
+
+| code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | reading, writing or decoding failed |
+| 2 | wrong usage: an unknown option, a missing file, an empty stop |
+| 130 | interrupted (Ctrl-C) |
+| 141 | whoever read the output went away; a shell shows the same for ``cat`` or ``sed`` |
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+# name -> one line of help. The module is holdback.commands.NAME; see there for what it must hold.
+COMMANDS = {
+    "cut": "copy text up to the first stop, as it arrives",
+}
+
+FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
+
+
+class CommandError(Exception):
+    """What a command raises to end with one line on standard error.
+
+    Args:
+        message: the line, without the program's name.
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def say(line: str) -> None:
+    """Write one line to standard error, at once; nothing if it is closed (``print`` would turn to standard output)."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def say_json(fields: Mapping[str, object]) -> None:
+    """Write one line of JSON to standard error, readable where its encoding allows."""
+    encoding = getattr(sys.stderr, "encoding", None) or "ascii"
+    say(json.dumps(fields, ensure_ascii=encoding.lower() not in ("utf-8", "utf8")))
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line: the usage is a screenful and hides what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when asked: reading package metadata is slower than all the rest of the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_args: Any, **_options: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print("holdback", version("holdback"))
+        parser.exit()
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser that knows all commands by name and help line, and the arguments of ``command`` only."""
+    parser = _Parser(prog="holdback", description="Stop sequences on a live stream.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, line in COMMANDS.items():
+        if name == command:
+            importlib.import_module(f"holdback.commands.{name}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=line)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Args:
+        argv: the arguments after the program's name; ``None`` stands for ``sys.argv[1:]``.
+
+    Raises:
+        SystemExit: by ``argparse``, after ``--help``, ``--version`` (code 0) or wrong usage (code 2).
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        parser = build_parser(next((word for word in arguments if not word.startswith("-")), None))
+        args = parser.parse_args(arguments)
+        code: int = args.run(args)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes sys.stdout once more at exit and would complain; there is nobody left to complain to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BROKEN_PIPE
+    except CommandError as error:
+        say(f"holdback {args.command}: error: {error}")
+        return error.code
+    return code
