@@ -1,0 +1,161 @@
+"""Every example that a reader can see runs: README.md, docs/ and the docstrings.
+
+In a page, the ``python`` blocks run from top to bottom in one namespace, as a reader would type them: a block with
+``>>>`` is compared with the output it shows, any other is executed. A ``console`` block runs each ``$`` line in a shell
+at the project's root and compares what it prints. A block that cannot run says why, in the line above it::
+
+    <!-- not run: needs a GPU -->
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import holdback
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+DEADLINE = 60.0
+
+FENCE = re.compile(
+    r"^(?P<indent>[ ]*)(?P<ticks>`{3,})[ ]*(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=ticks)[ ]*$",
+    re.MULTILINE | re.DOTALL,
+)
+NOT_RUN = re.compile(r"<!-- not run: (?P<reason>\S[^>]*) -->\s*\Z")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: Path
+    line: int  # 1-based, of the first line of code
+    language: str
+    code: str
+    not_run: str | None  # the reason
+
+    @property
+    def name(self) -> str:
+        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        indent = len(found["indent"])
+        code = "".join(line[indent:] if line.strip() else "\n" for line in found["code"].splitlines(keepends=True))
+        reason = NOT_RUN.search(text, 0, found.start())
+        line = text.count("\n", 0, found.start("code")) + 1
+        yield Block(page, line, found["language"], code, reason["reason"] if reason else None)
+
+
+def page_id(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_the_python_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # an example may write files
+    namespace: dict[str, object] = {"__name__": "__example__"}
+    for block in blocks_of(page):
+        if block.language != "python" or block.not_run:
+            continue
+        if ">>>" in block.code:
+            check_session(block, namespace)
+        else:
+            padded = "\n" * (block.line - 1) + block.code  # so that a traceback shows the page's own line
+            exec(compile(padded, str(page), "exec"), namespace)
+
+
+def check_session(block: Block, namespace: dict[str, object]) -> None:
+    parsed = doctest.DocTestParser().get_doctest(block.code, namespace, block.name, str(block.page), block.line - 1)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    runner.run(parsed, out=said.append, clear_globs=False)
+    namespace.update(parsed.globs)
+    assert not runner.failures, "".join(said)
+
+
+CONSOLE = [block for page in PAGES for block in blocks_of(page) if block.language == "console" and not block.not_run]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are written for a POSIX shell")
+@pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.name)
+def test_a_console_example(block: Block) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for session in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]:
+        command, _, shown = session.partition("\n")
+        while command.endswith("\\"):
+            more, _, shown = shown.partition("\n")
+            command = f"{command}\n{more}"
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=ROOT,
+            env={**os.environ, "PATH": path, "PYTHONUTF8": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=DEADLINE,
+            check=False,
+        )
+        assert done.stdout.rstrip("\n") == shown.rstrip("\n"), f"{block.name}: {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_block_has_a_language(page: Path) -> None:
+    bare = [block.name for block in blocks_of(page) if not block.language]
+    assert not bare
+
+
+def modules() -> list[ModuleType]:
+    names = [info.name for info in pkgutil.walk_packages(holdback.__path__, "holdback.")]
+    # Integrations need their neighbours; their own tests run their examples.
+    own = [name for name in names if ".integrations" not in name and not name.endswith(".__main__")]
+    return [holdback, *map(importlib.import_module, own)]
+
+
+def documented(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Name and docstring of the module and of everything it defines; compiled classes and methods too."""
+    yield module.__name__, module.__doc__ or ""
+    for name, value in vars(module).items():
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        yield f"{module.__name__}.{name}", inspect.getdoc(value) or ""
+        if inspect.isclass(value):
+            for member, inner in vars(value).items():
+                yield f"{module.__name__}.{name}.{member}", inspect.getdoc(inner) or ""
+
+
+DOCSTRINGS = [
+    (module, name, text)
+    for module in modules()
+    for name, text in documented(module)
+    if ">>>" in text
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "name", "text"), DOCSTRINGS, ids=[name for _, name, _ in DOCSTRINGS])
+def test_the_examples_of_a_docstring(module: ModuleType, name: str, text: str) -> None:
+    namespace = {**vars(holdback), **vars(module), "holdback": holdback}
+    check_session(Block(Path(module.__file__ or name), 1, "python", text, None), namespace)
+
+
+def test_examples_are_found() -> None:
+    """A page or docstring search that finds nothing would pass everything above."""
+    assert sum(block.language == "python" for block in blocks_of(ROOT / "README.md")) >= 2
+    assert len(DOCSTRINGS) >= 3
