@@ -16,7 +16,7 @@ STAMPS := $(VENV)/stamps
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 
-RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find src -name '*.rs')
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python bench clean

@@ -358,7 +358,7 @@ def test_a_bad_stops_file_is_one_clear_line(tmp_path: Path, content: bytes, name
         ("--stops-file=no-such-file", "cannot read no-such-file"),
         ("--stop=x --tie=last", "--tie"),
         ("--stop=x --chunk=0", "at least 1, not '0'"),
-        ("--stop=x --arm-after-chars=-1", "arm_after_chars"),
+        ("--stop=x --arm-after-chars=-1", "at least 0, not '-1'"),
         ("--stop=x --start-asleep", "start_asleep"),
         ("--stop=x --asleep-inside x y", "marker"),
         ("--stop=x --no-such-option", "--no-such-option"),

@@ -8,8 +8,10 @@ byte; two ``\u`` halves of a surrogate pair make one character, as in JSON. Any 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,18 @@ def _file(name: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def whole_number(least: int) -> Callable[[str], int]:
+    """An argument type: a whole number that is not below ``least``."""
+
+    def parse(text: str) -> int:
+        with contextlib.suppress(ValueError):
+            if (number := int(text)) >= least:
+                return number
+        raise argparse.ArgumentTypeError(f"a whole number, at least {least}, not {text!r}")
+
+    return parse
+
+
 def add_stop_options(parser: argparse.ArgumentParser) -> None:
     """Declare ``--stop`` and ``--stops-file``; ``args.stops`` is the list in the order given, ``None`` without any."""
     group = parser.add_argument_group("stops", r"literal text with the escapes \n \t \r \0 \\ \xHH \uHHHH \UHHHHHHHH")
@@ -133,7 +147,7 @@ def add_scope_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("scope", "where stops count; markers use the same escapes")
     group.add_argument(
         "--arm-after-chars",
-        type=int,
+        type=whole_number(0),
         metavar="N",
         help="ignore every stop that ends within the first N characters",
     )

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from holdback import StopMatch, StopSet, StopStream
 from holdback.cli import COMMANDS, USAGE, CommandError, say_json
-from holdback.commands._stops import add_scope_options, add_stop_options, scope_options
+from holdback.commands._stops import add_scope_options, add_stop_options, scope_options, whole_number
 
 # What one read may bring. A pipe holds 64 KiB on Linux; more would only make the first output of a file later.
 READ_BYTES = 65536
@@ -72,20 +72,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_scope_options(parser)
     parser.add_argument(
-        "--chunk", type=_positive, default=READ_BYTES, metavar="N", help="read at most N bytes at a time"
+        "--chunk", type=whole_number(1), default=READ_BYTES, metavar="N", help="read at most N bytes at a time"
     )
     parser.add_argument("--report", action="store_true", help="say on standard error what ended it: one line of JSON")
     parser.add_argument(
         "--steps", action="store_true", help="say on standard error what each read brought, sent on and held: JSON"
     )
     parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    with contextlib.suppress(ValueError):
-        if (number := int(text)) > 0:
-            return number
-    raise argparse.ArgumentTypeError(f"a number of bytes, at least 1, not {text!r}")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -146,7 +139,7 @@ def _feed_to_the_bad_byte(stream: StopStream, chunk: bytes, report: Report) -> t
 
     So the outcome does not depend on how the input was cut. The cost does not matter: this happens once.
     """
-    parts = []
+    parts: list[str] = []
     for place, byte in enumerate(chunk, report.bytes_read - len(chunk)):
         try:
             emit, match = stream.feed(bytes([byte]))
