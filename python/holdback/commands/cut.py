@@ -39,9 +39,8 @@ class Report:
         self.bytes_read = 0
         self.bytes_written = 0
 
-    def found(self, match: StopMatch) -> None:
+    def found(self, match: StopMatch[str]) -> None:
         """Take over what a match tells."""
-        assert isinstance(match.stop, str)  # the command line makes text stops only
         self.ended = "stop"
         self.stop, self.index, self.start, self.end = match.stop, match.index, match.start, match.end
 
@@ -109,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _copy(stream: StopStream, source: int, size: int, report: Report, *, steps: bool) -> None:
+def _copy(stream: StopStream[str], source: int, size: int, report: Report, *, steps: bool) -> None:
     while chunk := _read(source, size):
         report.bytes_read += len(chunk)
         try:
@@ -134,7 +133,7 @@ def _copy(stream: StopStream, source: int, size: int, report: Report, *, steps: 
         report.found(stream.match)
 
 
-def _feed_to_the_bad_byte(stream: StopStream, chunk: bytes, report: Report) -> tuple[str, StopMatch | None]:
+def _feed_to_the_bad_byte(stream: StopStream[str], chunk: bytes, report: Report) -> tuple[str, StopMatch[str] | None]:
     """Feed a chunk that has an invalid byte, byte by byte: a stop in front of it ends the stream, else it is an error.
 
     So the outcome does not depend on how the input was cut. The cost does not matter: this happens once.
