@@ -19,7 +19,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python bench clean
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python bench dist test-dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -96,6 +96,24 @@ test-python: $(STAMPS)/dev $(STAMPS)/build ## pytest against the installed modul
 
 bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
 	$(PY) -m pytest benches --benchmark-enable --benchmark-only
+
+# --- what is published -------------------------------------------------------------------------------------------------
+
+$(STAMPS)/dist-tools: pyproject.toml $(STAMPS)/build-tools
+	$(call say,Packaging tools)
+	@$(PIP) install --group dist
+	@touch $@
+
+dist: $(STAMPS)/dist-tools ## sdist, and from it wheels for every interpreter present; all checked
+	$(call say,Build sdist and wheels)
+	@tools/check-rust
+	$(PY) tools/build_dist.py
+	$(call say,Check sdist and wheels)
+	$(PY) tools/check_dist.py
+
+test-dist: $(STAMPS)/dist-tools ## install each file of dist/ into a fresh environment elsewhere and test it there
+	$(call say,Test sdist and wheels)
+	$(PY) tools/test_dist.py
 
 clean: ## forget everything built here
 	rm -rf $(VENV) target dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
