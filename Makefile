@@ -19,7 +19,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python bench dist test-dist clean
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench dist test-dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -93,6 +93,11 @@ test-rust: ## the core alone: pyo3 is not compiled
 test-python: $(STAMPS)/dev $(STAMPS)/build ## pytest against the installed module
 	$(call say,Python tests)
 	$(PY) -m pytest --quiet
+
+test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in several threads at once
+	$(call say,Python tests in threads)
+	@$(PIP) install --group threads
+	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py
 
 bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
 	$(PY) -m pytest benches --benchmark-enable --benchmark-only

@@ -27,6 +27,8 @@ import pytest
 
 import holdback
 
+pytestmark = pytest.mark.thread_unsafe  # doctest takes over sys.stdout
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
