@@ -6,6 +6,7 @@ mod decode;
 mod error;
 #[cfg(feature = "python")]
 mod python;
+mod scope;
 mod set;
 mod stops;
 mod stream;
@@ -13,6 +14,7 @@ mod stream;
 pub use automaton::Unit;
 pub use decode::{Decoder, Errors, Fault};
 pub use error::Error;
+pub use scope::{Frozen, Include, Scope};
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
-pub use stream::{Advance, ByteStream, Held, Match, Matcher, Snapshot, Stream, StreamOptions};
+pub use stream::{Advance, ByteStream, Held, Match, Matcher, Place, Snapshot, Stream, StreamOptions};

@@ -1,10 +1,11 @@
 //! The compiled stop set: immutable, cheap to clone, shared by any number of streams and threads.
 #![forbid(unsafe_code)]
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::automaton::{Automaton, Over};
 use crate::error::Error;
+use crate::scope::{Include, Program, Scope};
 use crate::stops::{Limits, StopList, Tie};
 use crate::stream::Stream;
 
@@ -32,7 +33,21 @@ struct Inner {
     main: Automaton,
     /// Over bytes, for a byte stream of a list that is text but not ASCII; compiled when first asked for.
     bytes: OnceLock<Automaton>,
+    /// Compiled scopes, the one used last in front: streams of one server have one scope or a few.
+    scopes: Mutex<Vec<(ScopeKey, Arc<Program>)>>,
 }
+
+/// What a compiled scope depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ScopeKey {
+    over: Over,
+    include: Include,
+    asleep_inside: Vec<(Vec<u8>, Vec<u8>)>,
+    keep_whole: Vec<Vec<u8>>,
+}
+
+/// Compiled scopes kept with a set.
+const SCOPES: usize = 8;
 
 impl StopSet {
     /// Compiles stop strings under the default limits and tie rule.
@@ -50,14 +65,16 @@ impl StopSet {
     /// Compiles a list that is already validated.
     #[must_use]
     pub fn compile(list: StopList, tie: Tie) -> Self {
-        Self::compile_with(list, tie, None)
+        Self::compile_forced(list, tie, None)
     }
 
-    /// The same with a bound on the dense part of the table, in bytes: for tests of the compact form.
-    pub(crate) fn compile_with(list: StopList, tie: Tie, dense_bytes: Option<usize>) -> Self {
+    /// The same with a bound on the dense part of the table, in bytes, which tests set to 0 to force the compact form.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn compile_forced(list: StopList, tie: Tie, dense_bytes: Option<usize>) -> Self {
         let over = if list.is_text() { Over::Characters } else { Over::Bytes };
         let (main, unreachable) = Automaton::new(&list, over, tie, dense_bytes);
-        Self(Arc::new(Inner { list, tie, unreachable, main, bytes: OnceLock::new() }))
+        Self(Arc::new(Inner { list, tie, unreachable, main, bytes: OnceLock::new(), scopes: Mutex::default() }))
     }
 
     /// The stops as given.
@@ -100,6 +117,33 @@ impl StopSet {
     /// When a stop was given as bytes, naming it.
     pub fn stream(&self) -> Result<Stream, Error> {
         Stream::new(self.clone(), &crate::stream::StreamOptions::default())
+    }
+
+    /// The compiled form of a scope, shared with other streams of the same one.
+    pub(crate) fn program(&self, over: Over, include: &Include, scope: &Scope) -> Result<Arc<Program>, Error> {
+        let same = |key: &ScopeKey| {
+            key.over == over
+                && key.include == *include
+                && key.asleep_inside == scope.asleep_inside
+                && key.keep_whole == scope.keep_whole
+        };
+        let find = || {
+            let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = scopes.iter().position(|(key, _)| same(key))?;
+            scopes[..=at].rotate_right(1);
+            Some(scopes[0].1.clone())
+        };
+        if let Some(program) = find() {
+            return Ok(program);
+        }
+        // Compiled outside the lock: another thread may do the same, which costs it a moment and nothing else.
+        let program = Arc::new(Program::new(self, over, include, scope)?);
+        let (asleep_inside, keep_whole) = (scope.asleep_inside.clone(), scope.keep_whole.clone());
+        let key = ScopeKey { over, include: include.clone(), asleep_inside, keep_whole };
+        let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        scopes.insert(0, (key, program.clone()));
+        scopes.truncate(SCOPES);
+        Ok(program)
     }
 
     /// The automaton for text or for raw bytes.

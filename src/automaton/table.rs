@@ -110,9 +110,10 @@ impl Table {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let deep = self.deep.as_ref().map_or(0, |d| {
-            (d.first_child.capacity() + d.label.capacity() + d.fail.capacity()) * 4 + d.ends.capacity()
-        });
+        let deep = self
+            .deep
+            .as_ref()
+            .map_or(0, |d| (d.first_child.capacity() + d.label.capacity() + d.fail.capacity()) * 4 + d.ends.capacity());
         self.dense.capacity() * 4 + deep
     }
 }

@@ -6,9 +6,9 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::error::type_name;
 use super::matched::StopMatch;
+use super::options::Parsed;
 use super::set::StopSet;
 use super::stream::{Fed, StopStream};
-use crate::StreamOptions;
 
 /// `StopStream.feed_many`: a block of chunks, all of it or (on an error) nothing of it.
 pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
@@ -70,12 +70,14 @@ pub(super) fn feed_batch<'py>(
 pub(super) fn truncate_many<'py>(
     set: &Bound<'py, StopSet>,
     texts: &Bound<'py, PyAny>,
-    options: &StreamOptions,
+    options: Parsed,
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     let py = set.py();
     let (emits, matches) = (PyList::empty(py), PyList::empty(py));
+    let stream = StopStream::new(set, options, false)?;
     for text in texts.try_iter()? {
-        let (emit, found) = StopStream::text(set, options)?.feed_last(&text?)?;
+        stream.reset(py)?;
+        let (emit, found) = stream.feed_last(&text?)?;
         emits.append(emit)?;
         matches.append(found)?;
     }

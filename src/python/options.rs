@@ -2,10 +2,52 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString, PyTuple};
 
 use super::error::type_name;
-use crate::{Errors, StreamOptions, Tie};
+use crate::{Errors, Include, Scope, StreamOptions, Tie};
+
+/// The keyword arguments of `stream()`, as they came.
+#[derive(Default)]
+pub(super) struct Given<'a, 'py> {
+    pub(super) include_stop: Option<&'a Bound<'py, PyAny>>,
+    pub(super) errors: Option<&'a Bound<'py, PyAny>>,
+    pub(super) arm_after_chars: Option<&'a Bound<'py, PyAny>>,
+    pub(super) asleep_inside: Option<&'a Bound<'py, PyAny>>,
+    pub(super) start_asleep: Option<bool>,
+    pub(super) keep_whole: Option<&'a Bound<'py, PyAny>>,
+}
+
+/// Core options, and the regions as the caller gave them (`StopStream.region` hands out these very objects).
+pub(super) struct Parsed {
+    pub(super) core: StreamOptions,
+    pub(super) regions: Option<Py<PyTuple>>,
+}
+
+impl<'py> Given<'_, 'py> {
+    /// Checks types; what contradicts the set is the core's to refuse. A `raw` stream takes `bytes` markers too.
+    #[inline]
+    pub(super) fn parse(&self, py: Python<'py>, raw: bool) -> PyResult<Parsed> {
+        let errors =
+            choice("errors", self.errors, Errors::default(), &[("replace", Errors::Replace), ("strict", Errors::Strict)])?;
+        let include_stop = self.include_stop.map_or(Ok(Include::None), include)?;
+        let mut core = StreamOptions { include_stop, errors, scope: Scope::default() };
+        let mut regions = None;
+        if let Some(count) = self.arm_after_chars {
+            core.scope.arm_after = arm_after(count)?;
+        }
+        if let Some(pairs) = self.asleep_inside {
+            let (markers, given) = regions_of(py, pairs, raw)?;
+            core.scope.asleep_inside = markers;
+            regions = Some(given.unbind());
+        }
+        core.scope.start_asleep = self.start_asleep.unwrap_or(false);
+        if let Some(markers) = self.keep_whole {
+            core.scope.keep_whole = keep_whole(markers, &core.scope, raw)?;
+        }
+        Ok(Parsed { core, regions })
+    }
+}
 
 /// `tie=`: absent means the default.
 pub(super) fn tie(value: Option<&Bound<'_, PyAny>>) -> PyResult<Tie> {
@@ -20,17 +62,6 @@ pub(super) fn tie_name(tie: Tie) -> &'static str {
     }
 }
 
-/// The options of `stream()`.
-pub(super) fn stream(include_stop: Option<&Bound<'_, PyAny>>, errors: Option<&Bound<'_, PyAny>>) -> PyResult<StreamOptions> {
-    let include_stop = match include_stop {
-        None => false,
-        Some(flag) if flag.is_instance_of::<PyBool>() => flag.is_truthy()?,
-        Some(_) => false,
-    };
-    let errors = choice("errors", errors, Errors::default(), &[("replace", Errors::Replace), ("strict", Errors::Strict)])?;
-    Ok(StreamOptions { include_stop, errors })
-}
-
 fn choice<T: Copy>(name: &str, value: Option<&Bound<'_, PyAny>>, default: T, words: &[(&str, T)]) -> PyResult<T> {
     let Some(value) = value else { return Ok(default) };
     let wanted = || words.iter().map(|(word, _)| format!("'{word}'")).collect::<Vec<_>>().join(" or ");
@@ -41,5 +72,81 @@ fn choice<T: Copy>(name: &str, value: Option<&Bound<'_, PyAny>>, default: T, wor
     match words.iter().find(|(word, _)| *word == text) {
         Some((_, chosen)) => Ok(*chosen),
         None => Err(PyValueError::new_err(format!("{name} must be {}, not {}", wanted(), value.repr()?))),
+    }
+}
+
+fn include(value: &Bound<'_, PyAny>) -> PyResult<Include> {
+    if let Ok(all) = value.cast::<PyBool>() {
+        return Ok(all.is_true().into());
+    }
+    // `raw`: whether the set can be fed bytes stops is not this option's affair.
+    Ok(Include::Only(several(value, "include_stop", true)?.into_iter().collect()))
+}
+
+fn arm_after(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if !value.is_instance_of::<PyInt>() {
+        return Err(PyTypeError::new_err(format!("arm_after_chars must be an int, not {}", type_name(value))));
+    }
+    value.extract().map_err(|_| PyValueError::new_err(format!("arm_after_chars must be from 0 to 2**64 - 1, not {value}")))
+}
+
+type Markers = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn regions_of<'py>(py: Python<'py>, pairs: &Bound<'py, PyAny>, raw: bool) -> PyResult<(Markers, Bound<'py, PyTuple>)> {
+    let wrong = |at: usize, pair: &Bound<'_, PyAny>| {
+        PyTypeError::new_err(format!("asleep_inside[{at}] must be an (opener, closer) pair, not {}", type_name(pair)))
+    };
+    let (mut markers, mut given) = (Vec::new(), Vec::new());
+    for (at, pair) in iterate(pairs, "asleep_inside")?.enumerate() {
+        let pair = pair?;
+        if is_text(&pair) {
+            return Err(wrong(at, &pair));
+        }
+        let (opener, closer) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| wrong(at, &pair))?;
+        let name = format!("asleep_inside[{at}]");
+        markers.push((marker(&opener, &name, raw)?, marker(&closer, &name, raw)?));
+        given.push((opener, closer).into_pyobject(py)?);
+    }
+    Ok((markers, PyTuple::new(py, given)?))
+}
+
+fn keep_whole(value: &Bound<'_, PyAny>, scope: &Scope, raw: bool) -> PyResult<Vec<Vec<u8>>> {
+    if value.cast::<PyString>().is_ok_and(|word| word.to_string_lossy() == "regions") {
+        let pairs = scope.asleep_inside.iter();
+        return Ok(pairs.flat_map(|(opener, closer)| [opener.clone(), closer.clone()]).collect());
+    }
+    several(value, "keep_whole", raw)
+}
+
+/// A collection of markers, or one.
+fn several(value: &Bound<'_, PyAny>, name: &str, raw: bool) -> PyResult<Vec<Vec<u8>>> {
+    if is_text(value) {
+        return Ok(vec![marker(value, name, raw)?]);
+    }
+    iterate(value, name)?.map(|one| marker(&one?, name, raw)).collect()
+}
+
+fn iterate<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
+    value.try_iter().map_err(|_| PyTypeError::new_err(format!("{name} must be a collection, not {}", type_name(value))))
+}
+
+fn is_text(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>()
+}
+
+/// A marker as (UTF-8) bytes.
+fn marker(value: &Bound<'_, PyAny>, name: &str, raw: bool) -> PyResult<Vec<u8>> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return match text.to_cow() {
+            Ok(text) => Ok(text.as_bytes().to_vec()),
+            Err(_) => Err(PyValueError::new_err(format!("{name} holds a lone surrogate: {}", value.repr()?))),
+        };
+    }
+    match value.cast::<PyBytes>() {
+        Ok(bytes) if raw => Ok(bytes.as_bytes().to_vec()),
+        _ => {
+            let wanted = if raw { "str or bytes" } else { "str" };
+            Err(PyTypeError::new_err(format!("{name} must hold {wanted}, not {}", type_name(value))))
+        }
     }
 }

@@ -8,77 +8,126 @@ use super::exclusive::Exclusive;
 use super::matched::StopMatch;
 use super::set::StopSet;
 use super::stream::{State, StopStream};
-use crate::{Decoder, Errors, Matcher, Snapshot, StreamOptions};
+use crate::{Decoder, Errors, Frozen, Include, Matcher, Place, Scope, Snapshot, StreamOptions};
 
-/// What is pickled: a dictionary of plain values.
+/// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
-pub(super) struct Frozen<'py> {
+pub(super) struct Pickled<'py> {
     raw: bool,
-    include_stop: bool,
     strict: bool,
     flushed: bool,
     last_text: bool,
     waiting: Bound<'py, PyBytes>,
     high: Option<u16>,
-    window: Bound<'py, PyBytes>,
+    include_all: bool,
+    include_only: Option<Vec<Bound<'py, PyBytes>>>,
+    arm_after: u64,
+    regions: Option<Bound<'py, PyTuple>>,
+    region_markers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+    start_asleep: bool,
+    keep_whole: Vec<Bound<'py, PyBytes>>,
     seen: u64,
     chunks: u64,
     first: u64,
     later: Vec<(u64, u64)>,
+    window: Bound<'py, PyBytes>,
+    scoped: Option<PickledScope<'py>>,
     matched: Option<Py<StopMatch>>,
+}
+
+/// The part that only streams with scopes have.
+#[derive(FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct PickledScope<'py> {
+    region: Option<usize>,
+    armed_after: Option<u64>,
+    floor: u64,
+    partial: Bound<'py, PyBytes>,
+    whole: Vec<(u64, u64)>,
+    held: Bound<'py, PyBytes>,
 }
 
 pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let py = stream.py();
     let state = stream.get().state.enter(py)?;
-    let Snapshot { window, seen, chunks, marks: (first, later), .. } = state.matcher.snapshot();
-    let frozen = Frozen {
+    let bytes = |text: &[u8]| PyBytes::new(py, text);
+    let StreamOptions { include_stop, scope, .. } = state.matcher.options();
+    let Snapshot { seen, chunks, marks: (first, later), place, .. } = state.matcher.snapshot();
+    let (window, scoped) = match place {
+        Place::Plain(window) => (window, None),
+        Place::Scoped(Frozen { window, region, armed_after, floor, partial, whole, held }) => {
+            let scoped = PickledScope { region, armed_after, floor, partial: bytes(&partial), whole, held: bytes(&held) };
+            (window, Some(scoped))
+        }
+    };
+    let pickled = Pickled {
         raw: state.raw,
-        include_stop: state.matcher.options().include_stop,
         strict: state.errors == Errors::Strict,
         flushed: state.flushed,
         last_text: state.last_text,
-        waiting: PyBytes::new(py, state.decoder.waiting_bytes()),
+        waiting: bytes(state.decoder.waiting_bytes()),
         high: state.decoder.waiting_surrogate(),
-        window: PyBytes::new(py, &window),
+        include_all: include_stop == Include::All,
+        include_only: match &include_stop {
+            Include::Only(some) => Some(some.iter().map(|stop| bytes(stop)).collect()),
+            _ => None,
+        },
+        arm_after: scope.arm_after,
+        regions: stream.get().regions.as_ref().map(|regions| regions.bind(py).clone()),
+        region_markers: scope.asleep_inside.iter().map(|(opener, closer)| (bytes(opener), bytes(closer))).collect(),
+        start_asleep: scope.start_asleep,
+        keep_whole: scope.keep_whole.iter().map(|marker| bytes(marker)).collect(),
         seen,
         chunks,
         first,
         later,
+        window: bytes(&window),
+        scoped,
         matched: state.matched.as_ref().map(|found| found.clone_ref(py)),
     };
     let rebuild = py.import("holdback._core")?.getattr("_rebuild_stream")?;
-    Ok((rebuild, (stream.get().set.bind(py), frozen).into_pyobject(py)?))
+    Ok((rebuild, (stream.get().set.bind(py), pickled).into_pyobject(py)?))
 }
 
 /// What `StopStream.__reduce__` names.
 #[pyfunction]
-#[pyo3(signature = (set, frozen, /))]
-pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, frozen: Frozen<'_>) -> PyResult<StopStream> {
-    let py = set.py();
+#[pyo3(signature = (set, state, /))]
+pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, state: Pickled<'_>) -> PyResult<StopStream> {
     let refused = || PyValueError::new_err("this pickle is not the state of a stream of its stop set");
-    let errors = if frozen.strict { Errors::Strict } else { Errors::Replace };
-    let options = StreamOptions { include_stop: frozen.include_stop, errors };
+    let owned = |text: &Bound<'_, PyBytes>| text.as_bytes().to_vec();
+    let errors = if state.strict { Errors::Strict } else { Errors::Replace };
+    let include_stop = match &state.include_only {
+        Some(some) => Include::Only(some.iter().map(owned).collect()),
+        None => state.include_all.into(),
+    };
+    let asleep_inside: Vec<_> = state.region_markers.iter().map(|(opener, closer)| (owned(opener), owned(closer))).collect();
+    if state.regions.as_ref().map_or(0, PyTupleMethods::len) != asleep_inside.len() {
+        return Err(refused());
+    }
+    let keep_whole = state.keep_whole.iter().map(owned).collect();
+    let scope = Scope { arm_after: state.arm_after, asleep_inside, start_asleep: state.start_asleep, keep_whole };
+    let options = StreamOptions { include_stop, errors, scope };
     let core = set.get().core.clone();
-    let fresh = if frozen.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
+    let fresh = if state.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
+    let window = owned(&state.window);
+    let place = match state.scoped {
+        None => Place::Plain(window),
+        Some(PickledScope { region, armed_after, floor, partial, whole, held }) => {
+            Place::Scoped(Frozen { window, region, armed_after, floor, partial: owned(&partial), whole, held: owned(&held) })
+        }
+    };
     let snapshot = Snapshot {
-        window: frozen.window.as_bytes().to_vec(),
-        seen: frozen.seen,
-        chunks: frozen.chunks,
-        marks: (frozen.first, frozen.later),
-        matched: frozen.matched.as_ref().map(|found| found.bind(py).get().unwrap()),
+        seen: state.seen,
+        chunks: state.chunks,
+        marks: (state.first, state.later),
+        place,
+        matched: state.matched.as_ref().map(|found| found.get().unwrap()),
     };
     let matcher = fresh.restore(snapshot).ok_or_else(refused)?;
-    let decoder = Decoder::restore(frozen.waiting.as_bytes(), frozen.high).ok_or_else(refused)?;
-    let state = State {
-        matcher,
-        decoder,
-        errors,
-        raw: frozen.raw,
-        flushed: frozen.flushed,
-        last_text: frozen.last_text,
-        matched: frozen.matched,
-    };
-    Ok(StopStream { set: set.clone().unbind(), state: Exclusive::new(state) })
+    let decoder = Decoder::restore(state.waiting.as_bytes(), state.high).ok_or_else(refused)?;
+    let (raw, flushed, last_text, matched) = (state.raw, state.flushed, state.last_text, state.matched);
+    let regions = state.regions.map(Bound::unbind);
+    let state = State { matcher, decoder, errors, raw, flushed, last_text, matched };
+    Ok(StopStream { set: set.clone().unbind(), regions, state: Exclusive::new(state) })
 }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::error::type_name;
-use super::options;
+use super::options::{self, Given};
 use super::stream::{Fed, StopStream};
 use crate::{Limits, StopList, Tie};
 
@@ -74,42 +74,60 @@ impl StopSet {
         self.core.nbytes()
     }
 
-    #[pyo3(signature = (*, include_stop=None, errors=None))]
-    fn stream(
-        slf: &Bound<'_, Self>,
-        include_stop: Option<&Bound<'_, PyAny>>,
-        errors: Option<&Bound<'_, PyAny>>,
+    #[pyo3(signature = (*, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
+    fn stream<'py>(
+        slf: &Bound<'py, Self>,
+        include_stop: Option<&Bound<'py, PyAny>>,
+        errors: Option<&Bound<'py, PyAny>>,
+        arm_after_chars: Option<&Bound<'py, PyAny>>,
+        asleep_inside: Option<&Bound<'py, PyAny>>,
+        start_asleep: Option<bool>,
+        keep_whole: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
-        let options = options::stream(include_stop, errors)?;
-        StopStream::text(slf, &options)
+        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole };
+        StopStream::new(slf, given.parse(slf.py(), false)?, false)
     }
 
-    #[pyo3(signature = (*, include_stop=None))]
-    fn byte_stream(slf: &Bound<'_, Self>, include_stop: Option<&Bound<'_, PyAny>>) -> PyResult<StopStream> {
-        let options = options::stream(include_stop, None)?;
-        StopStream::bytes(slf, &options)
+    #[pyo3(signature = (*, include_stop=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
+    fn byte_stream<'py>(
+        slf: &Bound<'py, Self>,
+        include_stop: Option<&Bound<'py, PyAny>>,
+        arm_after_chars: Option<&Bound<'py, PyAny>>,
+        asleep_inside: Option<&Bound<'py, PyAny>>,
+        start_asleep: Option<bool>,
+        keep_whole: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<StopStream> {
+        let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
+        StopStream::new(slf, given.parse(slf.py(), true)?, true)
     }
 
-    /// Feeds one whole text and flushes.
-    #[pyo3(signature = (text, /, *, include_stop=None, errors=None))]
+    /// Feeds one whole text and flushes. (`keep_whole` would change nothing here.)
+    #[pyo3(signature = (text, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
     fn truncate<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         include_stop: Option<&Bound<'py, PyAny>>,
         errors: Option<&Bound<'py, PyAny>>,
+        arm_after_chars: Option<&Bound<'py, PyAny>>,
+        asleep_inside: Option<&Bound<'py, PyAny>>,
+        start_asleep: Option<bool>,
     ) -> PyResult<Fed<'py>> {
-        let options = options::stream(include_stop, errors)?;
-        StopStream::text(slf, &options)?.feed_last(text)
+        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
+        StopStream::new(slf, given.parse(slf.py(), false)?, false)?.feed_last(text)
     }
 
-    #[pyo3(signature = (texts, /, *, include_stop=None, errors=None))]
+    #[pyo3(signature = (texts, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
     fn truncate_many<'py>(
         slf: &Bound<'py, Self>,
         texts: &Bound<'py, PyAny>,
         include_stop: Option<&Bound<'py, PyAny>>,
         errors: Option<&Bound<'py, PyAny>>,
+        arm_after_chars: Option<&Bound<'py, PyAny>>,
+        asleep_inside: Option<&Bound<'py, PyAny>>,
+        start_asleep: Option<bool>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        super::batch::truncate_many(slf, texts, &options::stream(include_stop, errors)?)
+        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
+        super::batch::truncate_many(slf, texts, given.parse(slf.py(), false)?)
     }
 
     #[pyo3(signature = (chunks, /, **options))]

@@ -7,9 +7,10 @@ use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 use super::error;
 use super::exclusive::Exclusive;
 use super::matched::StopMatch;
+use super::options::Parsed;
 use super::set::StopSet;
 use super::text::{self, Chars};
-use crate::{Advance, Decoder, Errors, Held, Matcher, StreamOptions, Unit};
+use crate::{Advance, Decoder, Errors, Matcher, Unit};
 
 /// From this many units on, a chunk is read without the GIL.
 ///
@@ -24,6 +25,8 @@ const SLICE_UNITS: usize = 64 << 20;
 #[pyclass(frozen, generic, module = "holdback._core")]
 pub(super) struct StopStream {
     pub(super) set: Py<StopSet>,
+    /// The regions as the caller gave them.
+    pub(super) regions: Option<Py<PyTuple>>,
     pub(super) state: Exclusive<State>,
 }
 
@@ -43,18 +46,14 @@ pub(super) struct State {
 pub(super) type Fed<'py> = (Bound<'py, PyAny>, Option<Py<StopMatch>>);
 
 impl StopStream {
-    pub(super) fn text(set: &Bound<'_, StopSet>, options: &StreamOptions) -> PyResult<Self> {
-        Ok(Self::wrap(set, Matcher::text(set.get().core.clone(), options)?, options.errors, false))
-    }
-
-    pub(super) fn bytes(set: &Bound<'_, StopSet>, options: &StreamOptions) -> PyResult<Self> {
-        Ok(Self::wrap(set, Matcher::bytes(set.get().core.clone(), options)?, options.errors, true))
-    }
-
-    fn wrap(set: &Bound<'_, StopSet>, matcher: Matcher, errors: Errors, raw: bool) -> Self {
-        let decoder = Decoder::default();
+    /// A stream of text, or a `raw` one of bytes.
+    pub(super) fn new(set: &Bound<'_, StopSet>, options: Parsed, raw: bool) -> PyResult<Self> {
+        let Parsed { core, regions } = options;
+        let set_core = set.get().core.clone();
+        let matcher = if raw { Matcher::bytes(set_core, &core)? } else { Matcher::text(set_core, &core)? };
+        let (decoder, errors) = (Decoder::default(), core.errors);
         let state = State { matcher, decoder, errors, raw, flushed: false, last_text: true, matched: None };
-        Self { set: set.clone().unbind(), state: Exclusive::new(state) }
+        Ok(Self { set: set.clone().unbind(), regions, state: Exclusive::new(state) })
     }
 
     /// Reads one chunk that is the whole text, and flushes.
@@ -68,6 +67,14 @@ impl StopStream {
         }
         let found = found.or_else(|| state.matched.as_ref().map(|found| found.clone_ref(py)));
         Ok((emit, found))
+    }
+
+    fn set_armed(&self, py: Python<'_>, armed: bool) -> PyResult<()> {
+        let mut state = self.state.enter(py)?;
+        if state.matched.is_none() && !state.flushed {
+            state.matcher.set_armed(armed);
+        }
+        Ok(())
     }
 
     /// Reads one chunk of any kind.
@@ -253,11 +260,11 @@ impl State {
         }
         self.flushed = true;
         let held = self.matcher.flush();
-        if held.is_empty() { Ok(out) } else { out.add(self.held_object(py, held)) }
+        if held.is_empty() { Ok(out) } else { out.add(self.object(py, self.matcher.released(held, held.len()))) }
     }
 
-    fn held_object<'py>(&self, py: Python<'py>, held: Held) -> Bound<'py, PyAny> {
-        let held = self.matcher.released(held, held.len());
+    /// (UTF-8) bytes of the core as what this stream emits.
+    fn object<'py>(&self, py: Python<'py>, held: &[u8]) -> Bound<'py, PyAny> {
         if self.raw {
             PyBytes::new(py, held).into_any()
         } else {
@@ -295,7 +302,7 @@ impl StopStream {
         self.state.enter(py)?.flush(&self.set, py)
     }
 
-    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.enter(py)?;
         state.matcher.reset();
         state.decoder = Decoder::default();
@@ -307,7 +314,8 @@ impl StopStream {
 
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let state = self.state.enter(py)?.clone_ref(py);
-        Ok(Self { set: self.set.clone_ref(py), state: Exclusive::new(state) })
+        let regions = self.regions.as_ref().map(|regions| regions.clone_ref(py));
+        Ok(Self { set: self.set.clone_ref(py), regions, state: Exclusive::new(state) })
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -327,7 +335,26 @@ impl StopStream {
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.state.enter(py)?;
-        Ok(state.held_object(py, state.matcher.held()))
+        Ok(state.object(py, state.matcher.held_bytes()))
+    }
+
+    fn arm(&self, py: Python<'_>) -> PyResult<()> {
+        self.set_armed(py, true)
+    }
+
+    fn disarm(&self, py: Python<'_>) -> PyResult<()> {
+        self.set_armed(py, false)
+    }
+
+    #[getter]
+    fn armed(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.state.enter(py)?.matcher.is_armed())
+    }
+
+    #[getter]
+    fn region<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let region = self.state.enter(py)?.matcher.region();
+        region.zip(self.regions.as_ref()).map(|(at, regions)| regions.bind(py).get_item(at)).transpose()
     }
 
     #[getter]
@@ -338,7 +365,7 @@ impl StopStream {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = self.state.enter(py)?;
         let kind = if state.raw { "byte_stream" } else { "stream" };
-        let held = state.held_object(py, state.matcher.held()).repr()?;
+        let held = state.object(py, state.matcher.held_bytes()).repr()?;
         let matched = match &state.matched {
             Some(found) => found.bind(py).repr()?.to_string(),
             None => "None".to_owned(),

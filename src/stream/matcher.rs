@@ -4,10 +4,13 @@
 //! not touch the caller's text: [`Advance`] counts, and [`Matcher::released`] gives what had been held back.
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
 use super::plain::Plain;
 use super::{Advance, Match, StreamOptions};
 use crate::automaton::{Over, Unit};
 use crate::error::Error;
+use crate::scope::{Include, Program, Scope, Scoped};
 use crate::set::StopSet;
 
 /// The state of one response. A copy goes on independently of the original.
@@ -15,14 +18,30 @@ use crate::set::StopSet;
 pub struct Matcher {
     pub(super) set: StopSet,
     pub(super) over: Over,
-    pub(super) engine: Plain,
+    pub(super) engine: Engine,
     pub(super) matched: Option<Box<Match>>,
+}
+
+/// Streams that use no scope, nearly all, pay nothing for those that do.
+#[derive(Clone, Debug)]
+pub(super) enum Engine {
+    Plain(Plain),
+    Scoped(Box<Scoping>),
+}
+
+/// A scoped state with what it was made from.
+#[derive(Clone, Debug)]
+pub(super) struct Scoping {
+    pub(super) program: Arc<Program>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) include: Include,
+    pub(super) state: Scoped,
 }
 
 /// A reference to what was held back before a chunk, to be asked for after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// A stop that begins with the held text; meaningless when `len` is 0.
+    /// A stop that begins with the held text; meaningless for a scoped stream, or when `len` is 0.
     stop: u32,
     len: u32,
 }
@@ -62,7 +81,18 @@ impl Matcher {
     }
 
     fn new(set: StopSet, over: Over, options: &StreamOptions) -> Result<Self, Error> {
-        let engine = Plain { include_stop: options.include_stop, ..Plain::default() };
+        let StreamOptions { include_stop, scope, .. } = options;
+        // With all stops included nothing is held, so arming later must find stops that pruning would have taken out.
+        let straddles = *include_stop == Include::All && !set.unreachable().is_empty();
+        let plain = scope.is_default() && !matches!(include_stop, Include::Only(_)) && !straddles;
+        let engine = if plain {
+            Engine::Plain(Plain { include_stop: *include_stop == Include::All, ..Plain::default() })
+        } else {
+            let program = set.program(over, include_stop, scope)?;
+            let state = Scoped::new(scope.arm_after, scope.start_asleep);
+            let (scope, include) = (Arc::new(scope.clone()), include_stop.clone());
+            Engine::Scoped(Box::new(Scoping { program, scope, include, state }))
+        };
         Ok(Self { set, over, engine, matched: None })
     }
 
@@ -75,7 +105,11 @@ impl Matcher {
     /// The options it was made with, as far as they concern matching.
     #[must_use]
     pub fn options(&self) -> StreamOptions {
-        StreamOptions { include_stop: self.engine.include_stop, ..StreamOptions::default() }
+        let (include_stop, scope) = match &self.engine {
+            Engine::Plain(plain) => (plain.include_stop.into(), Scope::default()),
+            Engine::Scoped(scoping) => (scoping.include.clone(), (*scoping.scope).clone()),
+        };
+        StreamOptions { include_stop, scope, ..StreamOptions::default() }
     }
 
     /// The match that ended the stream, if one did.
@@ -88,34 +122,54 @@ impl Matcher {
     /// Units read, over all chunks.
     #[must_use]
     pub fn seen(&self) -> u64 {
-        self.engine.seen
+        match &self.engine {
+            Engine::Plain(plain) => plain.seen,
+            Engine::Scoped(scoping) => scoping.state.seen(),
+        }
     }
 
     /// Chunks read.
     #[must_use]
     pub fn chunks(&self) -> u64 {
-        self.engine.chunks
+        match &self.engine {
+            Engine::Plain(plain) => plain.chunks,
+            Engine::Scoped(scoping) => scoping.state.chunks(),
+        }
     }
 
     /// What is held back now.
     #[inline]
     #[must_use]
     pub fn held(&self) -> Held {
-        let automaton = self.set.automaton(self.over);
-        let len = self.engine.held_len(automaton);
-        if len == 0 {
-            return Held { stop: 0, len: 0 };
+        match &self.engine {
+            Engine::Plain(plain) => {
+                let automaton = self.set.automaton(self.over);
+                let len = plain.held_len(automaton);
+                let stop = if len == 0 { 0 } else { automaton.stop(plain.state) };
+                // Both are below 2^30 by the limits of a list.
+                Held { stop: u32::try_from(stop).unwrap_or(0), len: u32::try_from(len).unwrap_or(0) }
+            }
+            Engine::Scoped(scoping) => Held { stop: 0, len: u32::try_from(scoping.state.held().1).unwrap_or(0) },
         }
-        Held { stop: u32::try_from(automaton.stop(self.engine.state)).unwrap_or(0), len: u32::try_from(len).unwrap_or(0) }
     }
 
-    /// The first `count` units of what was held back: the (UTF-8) bytes of a stop's beginning.
+    /// The text held back now, as (UTF-8) bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> &[u8] {
+        match &self.engine {
+            Engine::Plain(_) => self.released(self.held(), self.held().len()),
+            Engine::Scoped(scoping) => scoping.state.held().0,
+        }
+    }
+
+    /// The first `count` units of what was held back before the last chunk, as many as that chunk released.
     #[must_use]
     pub fn released(&self, held: Held, count: usize) -> &[u8] {
-        if count == 0 {
-            return &[];
+        match &self.engine {
+            _ if count == 0 => &[],
+            Engine::Plain(_) => self.prefix_of(held.stop as usize, count),
+            Engine::Scoped(scoping) => scoping.state.released(),
         }
-        self.prefix_of(held.stop as usize, count)
     }
 
     /// The first `count` units of a stop, as (UTF-8) bytes.
@@ -134,11 +188,19 @@ impl Matcher {
     /// After a match nothing passes and the same match is given.
     #[inline]
     pub fn advance<U: Unit>(&mut self, chunk: &[U]) -> Advance {
-        if let Some(found) = &self.matched {
-            return Advance { released: 0, passed: 0, matched: Some((**found).clone()) };
+        if self.matched.is_some() {
+            return self.over();
         }
-        let advance = self.engine.advance(self.set.automaton(self.over), chunk);
+        let advance = match &mut self.engine {
+            Engine::Plain(plain) => plain.advance(self.set.automaton(self.over), chunk),
+            Engine::Scoped(scoping) => scoping.state.advance(&scoping.program, chunk),
+        };
         self.note(advance)
+    }
+
+    #[cold]
+    fn over(&self) -> Advance {
+        Advance { released: 0, passed: 0, matched: self.matched().cloned() }
     }
 
     /// The same in slices of `slice` units with `pause` called between them, which can end the work: the matcher is as
@@ -153,15 +215,21 @@ impl Matcher {
         pause: impl FnMut() -> Result<(), E>,
     ) -> Result<Advance, E> {
         if self.matched.is_some() {
-            return Ok(self.advance(chunk));
+            return Ok(self.over());
         }
-        let advance = self.engine.advance_in_slices(self.set.automaton(self.over), chunk, slice, pause)?;
+        let advance = match &mut self.engine {
+            Engine::Plain(plain) => plain.advance_in_slices(self.set.automaton(self.over), chunk, slice, pause)?,
+            Engine::Scoped(scoping) => scoping.state.advance_in_slices(&scoping.program, chunk, slice, pause)?,
+        };
         Ok(self.note(advance))
     }
 
     /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
     pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
-        let advance = self.engine.advance_last_chunk(self.set.automaton(self.over), unit);
+        let advance = match &mut self.engine {
+            Engine::Plain(plain) => plain.advance_last_chunk(self.set.automaton(self.over), unit),
+            Engine::Scoped(scoping) => scoping.state.advance_last_chunk(&scoping.program, unit),
+        };
         self.note(advance)
     }
 
@@ -173,16 +241,74 @@ impl Matcher {
         advance
     }
 
-    /// Ends the text: everything held is released. What the caller feeds after it is matched afresh.
+    /// Ends the text: everything held is released, all of it to be asked for by [`Matcher::released`]. What the caller
+    /// feeds after it is matched afresh.
     pub fn flush(&mut self) -> Held {
         let held = self.held();
-        self.engine.state = 0;
+        match &mut self.engine {
+            Engine::Plain(plain) => plain.state = 0,
+            Engine::Scoped(scoping) => {
+                scoping.state.flush();
+            }
+        }
         held
     }
 
     /// Back to the state in which the matcher was made.
     pub fn reset(&mut self) {
-        self.engine = Plain { include_stop: self.engine.include_stop, ..Plain::default() };
+        match &mut self.engine {
+            Engine::Plain(plain) => *plain = Plain { include_stop: plain.include_stop, ..Plain::default() },
+            Engine::Scoped(scoping) => {
+                scoping.state = Scoped::new(scoping.scope.arm_after, scoping.scope.start_asleep);
+            }
+        }
         self.matched = None;
+    }
+
+    /// From the next unit on stops count, or do not, until the next call.
+    pub fn set_armed(&mut self, armed: bool) {
+        if let Engine::Plain(plain) = &self.engine {
+            if armed {
+                return;
+            }
+            let (include, scope) = (plain.include_stop.into(), Scope::default());
+            // Without markers there is nothing to refuse.
+            let Ok(program) = self.set.program(self.over, &include, &scope) else { return };
+            let window = self.window();
+            let counters = (plain.seen, plain.chunks, plain.marks.clone());
+            let state = Scoped::take_over(&program, &window, !plain.include_stop, counters);
+            self.engine = Engine::Scoped(Box::new(Scoping { program, scope: Arc::new(scope), include, state }));
+        }
+        if let Engine::Scoped(scoping) = &mut self.engine {
+            scoping.state.set_armed(&scoping.program, armed);
+        }
+    }
+
+    /// What a plain state stands for: the held text, or what would be held if stops were not included.
+    pub(super) fn window(&self) -> Vec<u8> {
+        let Engine::Plain(plain) = &self.engine else { return Vec::new() };
+        let automaton = self.set.automaton(self.over);
+        match automaton.depth(plain.state) as usize {
+            0 => Vec::new(),
+            depth => self.prefix_of(automaton.stop(plain.state), depth).to_vec(),
+        }
+    }
+
+    /// True when a stop that ends at the very next unit would count.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        match &self.engine {
+            Engine::Plain(_) => true,
+            Engine::Scoped(scoping) => scoping.state.is_armed(),
+        }
+    }
+
+    /// The number of the region the stream is asleep in.
+    #[must_use]
+    pub fn region(&self) -> Option<usize> {
+        match &self.engine {
+            Engine::Plain(_) => None,
+            Engine::Scoped(scoping) => scoping.state.region(),
+        }
     }
 }

@@ -10,17 +10,22 @@ mod plain;
 mod snapshot;
 
 pub use matcher::{Held, Matcher};
-pub use snapshot::Snapshot;
+pub use snapshot::{Place, Snapshot};
+
+pub(crate) use marks::Marks;
 
 use crate::decode::{Decoder, Errors, Fault, REPLACEMENT};
 use crate::error::Error;
+use crate::scope::{Include, Scope};
 use crate::set::StopSet;
 
 /// How a stream is to behave.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
-    /// Emit the stop itself too; then nothing is held back for matching.
-    pub include_stop: bool,
+    /// Which stops are emitted themselves; they hold nothing back.
+    pub include_stop: Include,
+    /// Where stops apply.
+    pub scope: Scope,
     /// What becomes of bytes that are not UTF-8.
     pub errors: Errors,
 }
@@ -158,14 +163,24 @@ impl Stream {
     /// What is held back now.
     #[must_use]
     pub fn held_text(&self) -> &str {
-        let held = self.matcher.held();
-        str::from_utf8(self.matcher.released(held, held.len())).unwrap_or("")
+        str::from_utf8(self.matcher.held_bytes()).unwrap_or("")
     }
 
     /// Characters held back now.
     #[must_use]
     pub fn held_len(&self) -> usize {
         self.matcher.held().len()
+    }
+
+    /// The matcher inside: arming, regions, counters.
+    #[must_use]
+    pub fn matcher(&self) -> &Matcher {
+        &self.matcher
+    }
+
+    /// From the next character on stops count, or do not, until the next call.
+    pub fn set_armed(&mut self, armed: bool) {
+        self.matcher.set_armed(armed);
     }
 
     /// The match that ended the stream, if one did.
@@ -208,8 +223,7 @@ impl ByteStream {
     /// What is held back now.
     #[must_use]
     pub fn held(&self) -> &[u8] {
-        let held = self.matcher.held();
-        self.matcher.released(held, held.len())
+        self.matcher.held_bytes()
     }
 }
 

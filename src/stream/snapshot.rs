@@ -5,60 +5,85 @@
 #![forbid(unsafe_code)]
 
 use super::marks::Marks;
+use super::matcher::Engine;
 use super::{Match, Matcher};
+use crate::scope::{Frozen, Scoped};
 
-/// What [`Matcher::snapshot`] gives and [`Matcher::restore`] takes.
+/// What [`Matcher::snapshot`] gives and [`Matcher::restore`] takes, beside the set and the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The text that the state stands for, as (UTF-8) bytes: what is held, or would be if the stop were not included.
-    pub window: Vec<u8>,
     /// Units read.
     pub seen: u64,
     /// Chunks read.
     pub chunks: u64,
-    /// The chunk of the window's first unit, and (offset, chunk) of each later chunk in it.
+    /// The chunk of the first unit at which a match could begin, and (offset, chunk) of each later chunk.
     pub marks: (u64, Vec<(u64, u64)>),
+    /// Where the stream is.
+    pub place: Place,
     /// The match, if the stream has ended.
     pub matched: Option<Match>,
+}
+
+/// Where a stream is, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// What the state of a stream without scopes stands for, as (UTF-8) bytes.
+    Plain(Vec<u8>),
+    /// The same for a stream with scopes.
+    Scoped(Frozen),
 }
 
 impl Matcher {
     /// The state as plain values.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let automaton = self.set.automaton(self.over);
-        let depth = automaton.depth(self.engine.state) as usize;
-        let window = if depth == 0 { &[] } else { self.prefix_of(automaton.stop(self.engine.state), depth) };
-        Snapshot {
-            window: window.to_vec(),
-            seen: self.engine.seen,
-            chunks: self.engine.chunks,
-            marks: self.engine.marks.export(),
-            matched: self.matched().cloned(),
-        }
+        let (marks, place) = match &self.engine {
+            Engine::Plain(plain) => (plain.marks.export(), Place::Plain(self.window())),
+            Engine::Scoped(scoping) => {
+                let text_of = |stop, units| self.prefix_of(stop, units).to_vec();
+                let frozen = scoping.state.freeze(&scoping.program, text_of, &scoping.scope);
+                (scoping.state.marks().export(), Place::Scoped(frozen))
+            }
+        };
+        Snapshot { seen: self.seen(), chunks: self.chunks(), marks, place, matched: self.matched().cloned() }
     }
 
-    /// Goes on from a snapshot; `None` if no stream of this set could be in that state.
+    /// Goes on from a snapshot; `None` if no stream of this set and these options could be in that state.
     #[must_use]
     pub fn restore(mut self, snapshot: Snapshot) -> Option<Self> {
-        self.reset();
-        let automaton = self.set.automaton(self.over);
-        let window: Vec<u32> = self.over.units(&snapshot.window).collect();
-        let (state, read) = automaton.walk(0, &window);
-        let stops = self.set.stops();
-        let sound = read == window.len()
-            && automaton.depth(state) as usize == window.len()
-            && window.len() as u64 <= snapshot.seen
-            && snapshot.marks.1.len() <= window.len()
-            && snapshot.matched.as_ref().is_none_or(|found| found.index < stops.len());
-        if !sound || (window.is_empty() && !snapshot.window.is_empty()) {
+        let Snapshot { seen, chunks, marks: (first, later), place, matched } = snapshot;
+        // Far beyond any stream, and far from where counters would overflow.
+        const COUNTABLE: u64 = 1 << 62;
+        if seen > COUNTABLE
+            || chunks > COUNTABLE
+            || later.len() as u64 > seen
+            || matched.as_ref().is_some_and(|found| found.index >= self.set.stops().len())
+        {
             return None;
         }
-        self.engine.state = state;
-        self.engine.seen = snapshot.seen;
-        self.engine.chunks = snapshot.chunks;
-        self.engine.marks = Marks::import(snapshot.marks.0, snapshot.marks.1);
-        self.matched = snapshot.matched.map(Box::new);
+        if matches!((&self.engine, &place), (Engine::Plain(_), Place::Scoped(_))) {
+            // The stream became a scoped one when it was first disarmed.
+            self.set_armed(false);
+        }
+        let marks = Marks::import(first, later);
+        match (&mut self.engine, place) {
+            (Engine::Plain(plain), Place::Plain(window)) => {
+                let automaton = self.set.automaton(self.over);
+                let units: Vec<u32> = self.over.units(&window).collect();
+                let (state, read) = automaton.walk(0, &units);
+                let whole = read == units.len() && automaton.depth(state) as usize == read;
+                let lossless = units.is_empty() == window.is_empty();
+                if !whole || !lossless || read as u64 > seen {
+                    return None;
+                }
+                (plain.state, plain.seen, plain.chunks, plain.marks) = (state, seen, chunks, marks);
+            }
+            (Engine::Scoped(scoping), Place::Scoped(frozen)) => {
+                scoping.state = Scoped::thaw(&scoping.program, frozen, (seen, chunks, marks))?;
+            }
+            _ => return None,
+        }
+        self.matched = matched.map(Box::new);
         Some(self)
     }
 }

@@ -1,0 +1,45 @@
+//! Markers kept whole: where text may be cut without cutting a marker.
+//!
+//! Occurrences are found one behind the other: when a marker is complete, looking starts afresh behind it. The beginning of one that may still
+//! become complete is held like the beginning of a stop; a complete one only matters while the hold for stops begins inside it.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+
+use crate::automaton::{Automaton, MATCH, Unit};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keeper {
+    /// State of the marker automaton.
+    pub(crate) state: u32,
+    /// Complete markers that reach into what is held, as (start, end) offsets, ascending and apart from each other.
+    /// Bounded: each ends inside the hold for stops, which is no longer than the longest stop.
+    pub(crate) whole: VecDeque<(u64, u64)>,
+}
+
+impl Keeper {
+    /// Reads `units`, the first of which is at `offset`; text from `hold` on is held for stops. Gives where held text begins.
+    pub(crate) fn read<U: Unit>(&mut self, markers: &Automaton, offset: u64, units: &[U], hold: u64) -> u64 {
+        let mut at = 0;
+        while at < units.len() {
+            let (state, read) = markers.walk(self.state, &units[at..]);
+            at += read;
+            self.state = state;
+            if state & MATCH != 0 {
+                self.state = 0;
+                let end = offset + at as u64;
+                if end > hold {
+                    self.whole.push_back((end - u64::from(markers.depth(state & !MATCH)), end));
+                }
+            }
+        }
+        while self.whole.front().is_some_and(|&(_, end)| end <= hold) {
+            self.whole.pop_front();
+        }
+        let partial = offset + units.len() as u64 - u64::from(markers.depth(self.state));
+        match self.whole.front() {
+            Some(&(start, _)) if start < hold => start.min(partial),
+            _ => hold.min(partial),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Stops that know where they apply: arming, regions, markers kept whole, inclusion per stop.
+//!
+//! A stream without any of this never comes here. One with it walks the same kind of automaton, unpruned (a stop that is
+//! unreachable for an armed stream can fire for one that was disarmed when the inner stop ended), and keeps its held text in a small buffer,
+//! because what is held may be a marker *and* the beginning of a stop, which no single state stands for.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod keeper;
+mod program;
+
+use std::collections::BTreeSet;
+
+pub use engine::Frozen;
+pub(crate) use engine::Scoped;
+pub(crate) use program::Program;
+
+use crate::automaton::Over;
+use crate::error::Error;
+use crate::set::StopSet;
+
+/// Which stops are emitted themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Include {
+    /// None: a match and everything behind it stay back.
+    #[default]
+    None,
+    /// All; then nothing is held back for matching.
+    All,
+    /// These, as (UTF-8) bytes; they hold nothing back, the others do.
+    Only(BTreeSet<Vec<u8>>),
+}
+
+impl From<bool> for Include {
+    fn from(all: bool) -> Self {
+        if all { Self::All } else { Self::None }
+    }
+}
+
+/// Where stops apply. The default is everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// No stop that ends within the first so many units counts.
+    pub arm_after: u64,
+    /// (opener, closer) pairs between which nothing matches, as (UTF-8) bytes.
+    pub asleep_inside: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Begin inside the first region.
+    pub start_asleep: bool,
+    /// Markers that go out in one piece, as (UTF-8) bytes.
+    pub keep_whole: Vec<Vec<u8>>,
+}
+
+impl Scope {
+    /// True when stops apply everywhere.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the markers against each other and against the stops (section 8 and 9 of the contract).
+    pub(crate) fn check(&self, set: &StopSet, over: Over) -> Result<(), Error> {
+        let bad = |message: String| Err(Error::option(message));
+        let mut regions: Vec<&[u8]> = Vec::new();
+        for (opener, closer) in &self.asleep_inside {
+            for marker in [opener.as_slice(), closer] {
+                check_marker(marker, "asleep_inside", over)?;
+                if let Some(other) = regions.iter().find(|other| contains(other, marker) || contains(marker, other)) {
+                    let (marker, other) = (show(marker), show(other));
+                    return bad(if marker == other {
+                        format!("asleep_inside has the marker {marker} twice: markers must differ")
+                    } else {
+                        format!("asleep_inside has overlapping markers: one of {other} and {marker} contains the other")
+                    });
+                }
+                if let Some(index) = set.stops().iter().position(|stop| stop == marker) {
+                    return bad(format!("asleep_inside has the marker {}, which is stop {index} too", show(marker)));
+                }
+                regions.push(marker);
+            }
+        }
+        if self.start_asleep && regions.is_empty() {
+            return bad("start_asleep needs a region to begin in: asleep_inside has none".to_owned());
+        }
+        self.keep_whole.iter().try_for_each(|marker| check_marker(marker, "keep_whole", over))
+    }
+}
+
+fn check_marker(marker: &[u8], option: &str, over: Over) -> Result<(), Error> {
+    if marker.is_empty() {
+        return Err(Error::option(format!("{option} has an empty marker")));
+    }
+    if over == Over::Characters && str::from_utf8(marker).is_err() {
+        return Err(Error::option(format!("{option} has the marker {}, which is not text", show(marker))));
+    }
+    Ok(())
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+fn show(marker: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(marker))
+}

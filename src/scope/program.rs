@@ -1,0 +1,297 @@
+//! The compiled form of a scope: what a stream walks while awake, while asleep, and to keep markers whole.
+//!
+//! The awake automaton holds every stop that could ever fire and every opener, unpruned. For each node it knows which stop or opener ends
+//! there and how long the held text is, so that a token costs no walk of any chain.
+#![forbid(unsafe_code)]
+
+use super::{Include, Scope};
+use crate::automaton::{Alphabet, Automaton, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth};
+use crate::error::Error;
+use crate::set::StopSet;
+use crate::stops::Tie;
+
+/// What one scope needs that does not change while a stream is read.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) over: Over,
+    pub(crate) awake: Awake,
+    /// For each region, an automaton that finds its closing marker.
+    pub(crate) closers: Vec<Automaton>,
+    /// Finds complete markers that are to be kept whole, and says how much of one has come.
+    pub(crate) keeper: Option<Automaton>,
+    /// Length of the longest stop in units: no hold for stops is longer.
+    pub(crate) longest: u64,
+}
+
+/// Stops and openers, with what a state means.
+#[derive(Debug)]
+pub(crate) struct Awake {
+    alphabet: Alphabet,
+    table: Table,
+    levels: Vec<u32>,
+    fail: Vec<u32>,
+    /// Sorted patterns, and the range of them that begin with a node's string.
+    order: Vec<u32>,
+    range: Vec<(u32, u32)>,
+    /// The best stop that ends at a node, by the tie rule over all its suffixes.
+    best: Vec<u32>,
+    /// The opener that ends at a node.
+    opener: Vec<u32>,
+    /// Units to hold at a node when armed, and when disarmed by hand.
+    hold_armed: Vec<u32>,
+    hold_disarmed: Vec<u32>,
+    stops: Vec<Stop>,
+    tie: Tie,
+}
+
+/// What the hold rule needs to know of a stop. Patterns behind the stops are openers.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    len: u32,
+    /// Where the last other stop inside this one ends, in units from its start; 0 if there is none.
+    inner_end: u32,
+    included: bool,
+    /// It can never fire in this scope, armed or not.
+    dead: bool,
+}
+
+impl Program {
+    pub(crate) fn new(set: &StopSet, over: Over, include: &Include, scope: &Scope) -> Result<Self, Error> {
+        scope.check(set, over)?;
+        let included = included(set, include)?;
+        let awake = Awake::new(set, over, &included, scope);
+        let closers = scope.asleep_inside.iter().map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), over));
+        let keep = scope.keep_whole.iter().map(Vec::as_slice);
+        let keeper = (!scope.keep_whole.is_empty()).then(|| Automaton::of_markers(keep, over));
+        let longest = awake.stops.iter().map(|stop| u64::from(stop.len)).max().unwrap_or(0);
+        Ok(Self { over, closers: closers.collect(), keeper, longest, awake })
+    }
+}
+
+/// For each stop whether it is emitted itself.
+fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
+    let stops = set.stops();
+    match include {
+        Include::None => Ok(vec![false; stops.len()]),
+        Include::All => Ok(vec![true; stops.len()]),
+        Include::Only(some) => {
+            let included: Vec<bool> = stops.iter().map(|stop| some.contains(stop)).collect();
+            match some.iter().find(|stop| !stops.iter().any(|s| s == stop.as_slice())) {
+                Some(stranger) => {
+                    Err(Error::option(format!("include_stop has {}, which is no stop of the set", super::show(stranger))))
+                }
+                None => Ok(included),
+            }
+        }
+    }
+}
+
+impl Awake {
+    fn new(set: &StopSet, over: Over, included: &[bool], scope: &Scope) -> Self {
+        let list = set.stops();
+        let openers = scope.asleep_inside.iter().map(|(opener, _)| opener.as_slice());
+        let all: Vec<&[u8]> = list.iter().chain(openers).collect();
+        let bytes = all.iter().map(|p| p.len()).sum();
+        let (alphabet, patterns) = compile_patterns(all.iter().copied(), bytes, over);
+        let full = Trie::new(&patterns, false, |_| true);
+        let stops = survey(&full, &patterns, list.len(), included, set.tie());
+        // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing and never fires.
+        let trie = Trie::new(&patterns, false, |i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
+        let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
+        let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
+        let (order, range) = (trie.order.clone(), trie.range.clone());
+        let table = Table::new(trie, &alphabet, None, |n| best[n as usize] != NONE || opener[n as usize] != NONE);
+        let mut awake = Self {
+            alphabet,
+            table,
+            levels,
+            fail,
+            order,
+            range,
+            best,
+            opener,
+            hold_armed: Vec::new(),
+            hold_disarmed: Vec::new(),
+            stops,
+            tie: set.tie(),
+        };
+        awake.hold_armed = awake.hold(|stop, depth| stop.inner_end <= depth);
+        awake.hold_disarmed = awake.hold(|_, _| true);
+        awake
+    }
+
+    /// For each node, the depth of its longest suffix below which a stop stands that `live` lets hold text back.
+    fn hold(&self, live: impl Fn(&Stop, u32) -> bool) -> Vec<u32> {
+        let mut hold = vec![0; self.fail.len()];
+        for node in 1..hold.len() {
+            let depth = self.depth(id(node));
+            let held = self.below(id(node), depth).any(|stop| live(stop, depth));
+            hold[node] = if held { depth } else { hold[self.fail[node] as usize] };
+        }
+        hold
+    }
+
+    /// Stops longer than `depth` that begin with the string of `node`, which is `depth` long, and are not emitted themselves.
+    fn below(&self, node: u32, depth: u32) -> impl Iterator<Item = &Stop> {
+        let (from, to) = self.range[node as usize];
+        let order = &self.order[from as usize..to as usize];
+        let stops = order.iter().filter_map(|&pattern| self.stops.get(pattern as usize));
+        stops.filter(move |stop| stop.len > depth && !stop.included)
+    }
+
+    #[inline]
+    pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+        self.table.walk(&self.alphabet, state, units)
+    }
+
+    #[inline]
+    pub(crate) fn depth(&self, node: u32) -> u32 {
+        depth(&self.levels, node)
+    }
+
+    /// A pattern that begins with the string of `node`: below the number of stops a stop, else an opener.
+    pub(crate) fn sample(&self, node: u32) -> u32 {
+        self.order.get(self.range[node as usize].0 as usize).copied().unwrap_or(NONE)
+    }
+
+    /// The opener that ends at `node`.
+    pub(crate) fn opener(&self, node: u32) -> Option<usize> {
+        let opener = self.opener[node as usize];
+        (opener != NONE).then(|| opener as usize - self.stops.len())
+    }
+
+    /// The stop that ends at `node`, if it may reach back `room` units: an included one always may.
+    pub(crate) fn stop(&self, node: u32, room: u64) -> Option<usize> {
+        let best = self.best[node as usize];
+        let fits = |stop: u32| self.stops[stop as usize].included || u64::from(self.stops[stop as usize].len) <= room;
+        if best == NONE || fits(best) {
+            return (best != NONE).then_some(best as usize);
+        }
+        // The best one begins in text that is gone; look at the shorter ones. Only after arm() or disarm(), near the call.
+        let mut found = None;
+        let mut at = node;
+        while at != 0 {
+            let own = self.own(at).filter(|&own| fits(own));
+            found = match (found, own, self.tie) {
+                (Some(a), Some(b), Tie::First) => Some(b.min(a)),
+                (Some(a), _, _) => Some(a),
+                (None, b, _) => b,
+            };
+            at = self.fail[at as usize];
+        }
+        found.map(|stop| stop as usize)
+    }
+
+    /// The stop whose string is exactly the node's, of equal ones the first.
+    fn own(&self, node: u32) -> Option<u32> {
+        let sample = self.sample(node);
+        self.stops.get(sample as usize).filter(|stop| stop.len == self.depth(node)).map(|_| sample)
+    }
+
+    pub(crate) fn is_included(&self, stop: usize) -> bool {
+        self.stops[stop].included
+    }
+
+    /// Number of stops; patterns from this number on are openers.
+    pub(crate) fn stops(&self) -> usize {
+        self.stops.len()
+    }
+
+    pub(crate) fn stop_len(&self, stop: usize) -> u64 {
+        self.stops[stop].len.into()
+    }
+
+    /// Units to hold at `node`: see [`Hold`].
+    pub(crate) fn hold_len(&self, node: u32, rule: Hold, room: u64) -> u64 {
+        let settled = match rule {
+            Hold::Armed => u64::from(self.hold_armed[node as usize]),
+            Hold::Disarmed => u64::from(self.hold_disarmed[node as usize]),
+            Hold::ArmsAfter { .. } => u64::MAX,
+        };
+        if settled <= room {
+            return settled;
+        }
+        let mut at = node;
+        while at != 0 {
+            let depth = self.depth(at);
+            if u64::from(depth) <= room && self.below(at, depth).any(|stop| rule.lets(stop, depth)) {
+                return depth.into();
+            }
+            at = self.fail[at as usize];
+        }
+        0
+    }
+}
+
+/// When a stop whose beginning was just seen could still fire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hold {
+    /// Stops count from now on: those do in which no other stop can end any more.
+    Armed,
+    /// The caller may arm at any moment.
+    Disarmed,
+    /// Stops count after `units` more units.
+    ArmsAfter { units: u64 },
+}
+
+impl Hold {
+    fn lets(self, stop: &Stop, depth: u32) -> bool {
+        match self {
+            Self::Armed => stop.inner_end <= depth,
+            Self::Disarmed => true,
+            Self::ArmsAfter { units } => {
+                // Where stops begin to count, in units from this stop's beginning.
+                let armed_at = u64::from(depth) + units;
+                u64::from(stop.len) > armed_at && u64::from(stop.inner_end) <= armed_at
+            }
+        }
+    }
+}
+
+fn id(node: usize) -> u32 {
+    u32::try_from(node).unwrap_or(NONE)
+}
+
+/// The best stop and the opener that end at each node, over all suffixes of its string.
+fn ends(trie: &Trie, patterns: &Patterns, stops: usize, tie: Tie) -> (Vec<u32>, Vec<u32>) {
+    let mut best = vec![NONE; trie.len()];
+    let mut opener = vec![NONE; trie.len()];
+    for node in 1..trie.len() {
+        let shorter = trie.fail[node] as usize;
+        (best[node], opener[node]) = (best[shorter], opener[shorter]);
+        match trie.terminal(patterns, node) {
+            Some(own) if (own as usize) < stops => best[node] = if tie == Tie::First { own.min(best[node]) } else { own },
+            // No marker contains another, so at most one opener ends at any place.
+            Some(own) => opener[node] = own,
+            None => {}
+        }
+    }
+    (best, opener)
+}
+
+/// What can be said of each stop from the list alone.
+fn survey(trie: &Trie, patterns: &Patterns, stops: usize, included: &[bool], tie: Tie) -> Vec<Stop> {
+    let (best, opener) = ends(trie, patterns, stops, tie);
+    let mut found = Vec::with_capacity(stops);
+    for index in 0..id(stops) {
+        let units = patterns.get(index);
+        let mut stop = Stop { len: id(units.len()), inner_end: 0, included: included[index as usize], dead: false };
+        let mut node = 0;
+        for (at, &class) in units.iter().enumerate() {
+            // Every pattern is in the unpruned trie, so the child exists.
+            node = trie.child(node, class) as usize;
+            if at + 1 < units.len() {
+                stop.dead |= opener[node] != NONE;
+                if best[node] != NONE {
+                    stop.inner_end = id(at + 1);
+                }
+            } else {
+                // An equal stop listed earlier, or by `first` a suffix listed earlier, always wins.
+                let equal = trie.terminal(patterns, node).is_some_and(|own| own < index);
+                stop.dead |= equal || (tie == Tie::First && best[node] < index);
+            }
+        }
+        found.push(stop);
+    }
+    found
+}

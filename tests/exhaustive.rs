@@ -1,0 +1,134 @@
+//! Every set of up to three stops of up to three letters over two letters, every text of up to eight letters, every chunking, both tie
+//! rules, stops included and not, in both forms of the table: what is emitted, held and matched must be what the naive twin says.
+//!
+//! Texts and chunkings are walked as a tree: a node is a text cut in some way, its children are the ways to go on. Copies of the stream
+//! share the work, and are tested with it.
+
+mod twin;
+
+use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, Tie};
+use twin::{Seen, Twin};
+
+const LONGEST_TEXT: usize = 8;
+
+struct Walk<'a> {
+    twin: &'a Twin,
+    /// The twin's answers; a text's place is its letters as bits behind a leading 1.
+    answers: Vec<Option<Seen>>,
+    text: Vec<u8>,
+    nodes: u64,
+}
+
+impl Walk<'_> {
+    /// `stream` has read all but the letters from `fed` on; the chunk that they begin may end behind any next letter.
+    fn grow(&mut self, stream: &Matcher, emitted: usize, fed: usize) {
+        if self.text.len() == LONGEST_TEXT {
+            return;
+        }
+        for letter in *b"ab" {
+            self.text.push(letter);
+            self.feed(stream, emitted, fed);
+            self.grow(stream, emitted, fed);
+            self.text.pop();
+        }
+    }
+
+    fn feed(&mut self, stream: &Matcher, emitted: usize, fed: usize) {
+        let mut next = stream.clone();
+        let held = next.held();
+        let advance = next.advance(&self.text[fed..]);
+        let released = next.released(held, advance.released).to_vec();
+        let emitted = emitted + advance.released + advance.passed;
+        let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
+        let seen = Seen { emitted, held: next.held().len(), matched };
+        assert_eq!(seen, self.answer(), "stops {:?} text {:?} fed {fed}", self.twin.stops, self.text);
+        assert!(advance.passed == 0 || advance.released == held.len(), "order of emitted text");
+        assert_eq!(released, self.text[fed - held.len()..][..advance.released], "released text");
+        self.nodes += 1;
+        if matched.is_none() {
+            assert_eq!(next.held_bytes(), &self.text[self.text.len() - seen.held..], "held text");
+            self.grow(&next, emitted, self.text.len());
+        }
+    }
+
+    fn answer(&mut self) -> Seen {
+        let place = self.text.iter().fold(1, |place, &letter| place << 1 | usize::from(letter == b'b'));
+        let answer = self.answers[place].get_or_insert_with(|| {
+            let text: Vec<char> = self.text.iter().map(|&b| b.into()).collect();
+            self.twin.after(&text)
+        });
+        answer.clone()
+    }
+}
+
+fn words() -> Vec<&'static str> {
+    vec!["a", "b", "aa", "ab", "ba", "bb", "aaa", "aab", "aba", "abb", "baa", "bab", "bba", "bbb"]
+}
+
+/// All lists of one to three different words; for `Tie::Longest` the order does not matter.
+fn lists(tie: Tie) -> Vec<Vec<&'static str>> {
+    let words = words();
+    let mut lists = Vec::new();
+    for (i, a) in words.iter().enumerate() {
+        lists.push(vec![*a]);
+        for (j, b) in words.iter().enumerate() {
+            if i == j || (tie == Tie::Longest && j < i) {
+                continue;
+            }
+            lists.push(vec![*a, *b]);
+            for (k, c) in words.iter().enumerate() {
+                if k != i && k != j && (tie == Tie::First || k > j) {
+                    lists.push(vec![*a, *b, *c]);
+                }
+            }
+        }
+    }
+    lists
+}
+
+fn run(tie: Tie, include_stop: bool, dense_bytes: Option<usize>) {
+    let (mut sets, mut nodes) = (0, 0);
+    for stops in lists(tie) {
+        let mut list = StopList::new(Limits::default());
+        stops.iter().for_each(|stop| list.push(stop).unwrap());
+        let set = StopSet::compile_forced(list, tie, dense_bytes);
+        let twin = Twin { stops: stops.iter().map(|s| s.chars().collect()).collect(), tie, include_stop };
+        let unreachable: Vec<usize> = (0..stops.len()).filter(|&i| !twin.reachable(i)).collect();
+        assert_eq!(set.unreachable(), unreachable, "{stops:?} {tie:?}");
+        let options = StreamOptions { include_stop: include_stop.into(), ..StreamOptions::default() };
+        let stream = Matcher::text(set, &options).unwrap();
+        let mut walk = Walk { twin: &twin, answers: vec![None; 2 << LONGEST_TEXT], text: Vec::new(), nodes: 0 };
+        walk.grow(&stream, 0, 0);
+        sets += 1;
+        nodes += walk.nodes;
+    }
+    eprintln!(
+        "exhaustive: {sets} stop lists, {nodes} chunk ends compared (tie {tie:?}, include {include_stop}, dense {dense_bytes:?})"
+    );
+    assert!(nodes > 1_000_000);
+}
+
+#[test]
+fn longest() {
+    run(Tie::Longest, false, None);
+}
+
+#[test]
+fn longest_compact() {
+    run(Tie::Longest, false, Some(0));
+}
+
+#[test]
+fn longest_included() {
+    run(Tie::Longest, true, None);
+}
+
+#[test]
+fn first() {
+    run(Tie::First, false, None);
+}
+
+#[test]
+fn first_compact() {
+    run(Tie::First, false, Some(0));
+}

@@ -1,0 +1,98 @@
+//! Random streams against the naive twin. The ordinary run is short; `HOLDBACK_CASES=100000000 cargo test --release --test random` is
+//! the long one. A failure prints its seed; `HOLDBACK_SEED` repeats it.
+
+mod twin;
+
+use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, Tie};
+use twin::{Seen, Twin};
+
+/// xorshift64*: small, seeded, good enough to pick letters.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// Letters that collide in every way: two ASCII, one Latin-1, CJK of one page and of another, two emoji.
+const LETTERS: [char; 8] = ['a', 'b', '\n', 'é', '語', '話', '😀', '😁'];
+
+fn word(dice: &mut Dice, letters: usize, longest: usize) -> Vec<char> {
+    (0..=dice.below(longest)).map(|_| LETTERS[dice.below(letters)]).collect()
+}
+
+/// One set, some texts, some chunkings; gives the number of streams.
+fn case(seed: u64) -> u64 {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let letters = 1 + dice.below(LETTERS.len());
+    let mut stops: Vec<Vec<char>> = (0..=dice.below(6)).map(|_| word(&mut dice, letters, 6)).collect();
+    if dice.below(2) == 0 {
+        // A part, or an extension, of a stop that is there already.
+        let of = stops[dice.below(stops.len())].clone();
+        let from = dice.below(of.len());
+        let mut part = of[from..=from + dice.below(of.len() - from)].to_vec();
+        if dice.below(2) == 0 {
+            part.extend(word(&mut dice, letters, 3));
+        }
+        stops.push(part);
+    }
+    let tie = [Tie::Longest, Tie::First][dice.below(2)];
+    let twin = Twin { stops, tie, include_stop: dice.below(4) == 0 };
+    let mut list = StopList::new(Limits::default());
+    twin.stops.iter().for_each(|stop| list.push(&stop.iter().collect::<String>()).unwrap());
+    let set = StopSet::compile_forced(list, tie, [None, Some(0), Some(64)][dice.below(3)]);
+    let options = StreamOptions { include_stop: twin.include_stop.into(), ..StreamOptions::default() };
+    let mut streams = 0;
+    for _ in 0..8 {
+        let mut text = word(&mut dice, letters, 24);
+        if dice.below(2) == 0 {
+            let stop = &twin.stops[dice.below(twin.stops.len())];
+            let at = dice.below(text.len() + 1);
+            text.splice(at..at, stop.iter().copied());
+        }
+        let mut stream = Matcher::text(set.clone(), &options).unwrap();
+        let (mut fed, mut emitted) = (0, 0);
+        while fed < text.len() {
+            let to = (fed + dice.below(6)).min(text.len());
+            let narrow: Vec<u32> = text[fed..to].iter().map(|&c| c.into()).collect();
+            let advance = stream.advance(&narrow);
+            emitted += advance.released + advance.passed;
+            let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
+            let seen = Seen { emitted, held: stream.held().len(), matched };
+            assert_eq!(seen, twin.after(&text[..to]), "seed {seed}: stops {:?} {tie:?} text {text:?} to {to}", twin.stops);
+            fed = to;
+            if matched.is_some() {
+                break;
+            }
+        }
+        streams += 1;
+    }
+    streams
+}
+
+#[test]
+fn agrees_with_the_twin() {
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    if let Some(seed) = number("HOLDBACK_SEED") {
+        case(seed);
+        return;
+    }
+    let cases = number("HOLDBACK_CASES").unwrap_or(200_000);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let streams: u64 = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|t| scope.spawn(move || (t..cases.div_ceil(8)).step_by(threads as usize).map(case).sum::<u64>()))
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    });
+    eprintln!("random: {streams} streams compared with the twin, chunk by chunk");
+    assert!(streams >= cases);
+}
