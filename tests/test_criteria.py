@@ -1,0 +1,499 @@
+"""Ending a generation: `StoppingCriteria`, `Run`, `step_batch`.
+
+The oracle below restates the rules of `holdback.criteria` on whole texts; the rest are the named cases of the rules, and
+bad input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdback import StopSet
+from holdback.criteria import Run, StoppingCriteria, step_batch
+from holdback.finish import Finish
+
+EOS, STOP_TOKEN = 90, 91
+
+pieces = st.text("ab.\n", max_size=4)
+tokens = st.tuples(st.sampled_from([1, 2, 3, EOS, STOP_TOKEN, None]), pieces)
+generations = st.lists(tokens, max_size=12)
+stop_lists = st.lists(st.text("ab.\n", min_size=1, max_size=3), max_size=3)
+limits = st.fixed_dictionaries(
+    {"min_tokens": st.integers(0, 3), "max_tokens": st.one_of(st.none(), st.integers(3, 8))},
+)
+
+
+def criteria_for(stops: list[str], **options: object) -> StoppingCriteria:
+    return StoppingCriteria(stop=stops, eos_token_ids=EOS, stop_token_ids=[STOP_TOKEN], **options)  # type: ignore[arg-type]
+
+
+def oracle(
+    stops: list[str],
+    generation: list[tuple[int | None, str]],
+    *,
+    min_tokens: int,
+    max_tokens: int | None,
+    include_stop: bool = False,
+) -> tuple[str, str | None, str | None, int, str]:
+    """Emitted text, reason, stop, tokens, cut: judged on the whole text, token by token, character by character."""
+    text = ""
+    for count, (token, piece) in enumerate(generation, 1):
+        if count > min_tokens and token == EOS:
+            return text, "eos", None, count, piece
+        if count > min_tokens and token == STOP_TOKEN:
+            return text, "stop_token", None, count, piece
+        for at, character in enumerate(piece, 1):
+            text += character
+            ended = [stop for stop in stops if text.endswith(stop)] if count > min_tokens else []
+            if ended:
+                stop = max(ended, key=len)
+                kept = text if include_stop else text[: len(text) - len(stop)]
+                return kept, "stop_string", stop, count, ("" if include_stop else stop) + piece[at:]
+        if max_tokens is not None and count >= max_tokens:
+            return text, "length", None, count, ""
+    return text, None, None, len(generation), ""
+
+
+def play(run: Run, generation: list[tuple[int | None, str]]) -> tuple[str, Finish | None]:
+    emitted = ""
+    for token, piece in generation:
+        emit, finish = run.step(token, piece)
+        emitted += emit
+        if finish is not None:
+            return emitted, finish
+    return emitted, None
+
+
+@given(stop_lists, generations, limits, st.booleans())
+def test_every_ending_is_the_one_of_the_oracle(stops, generation, limit, include_stop):
+    run = criteria_for(stops, include_stop=include_stop, **limit).start()
+    emitted, finish = play(run, generation)
+    expected = oracle(stops, generation, include_stop=include_stop, **limit)
+    if finish is None:
+        assert (emitted + run.held, None, None, run.tokens, "") == expected
+    else:
+        assert (emitted, finish.reason, finish.stop, finish.tokens, finish.cut) == expected
+        assert run.finish == finish
+        assert run.tokens == finish.tokens
+
+
+@given(stop_lists, generations, limits, st.booleans(), st.sampled_from(["cancel", "end", "poll", "nothing"]))
+def test_emitted_plus_cut_is_what_was_generated_on_every_path(stops, generation, limit, include_stop, how):
+    now = [0.0]
+    criteria = criteria_for(stops, include_stop=include_stop, max_time=1.0, clock=lambda: now[0], **limit)
+    run = criteria.start()
+    emitted, finish = play(run, generation)
+    if how == "cancel":
+        emit, finish = run.cancel()
+        emitted += emit
+    elif how == "end":
+        emit, finish = run.end("tool_calls")
+        emitted += emit
+    elif how == "poll":
+        now[0] = 2.0
+        emit, finish = run.poll()
+        emitted += emit
+    generated = "".join(piece for _, piece in generation[: run.tokens])
+    assert emitted + run.held + (finish.cut if finish else "") == generated
+
+
+@given(stop_lists, st.lists(st.tuples(st.sampled_from([1, EOS]), st.binary(max_size=3)), max_size=8), limits)
+def test_nothing_is_lost_when_pieces_are_bytes_cut_anywhere(stops, generation, limit):
+    run = criteria_for(stops, **limit).start()
+    emitted, finish = play(run, generation)  # type: ignore[arg-type]
+    if finish is None:
+        emit, finish = run.cancel()
+        emitted += emit
+    counted = generation[: finish.tokens]
+    ended_by_token = finish.reason in ("eos", "stop_token")
+    text = b"".join(piece for _, piece in (counted[:-1] if ended_by_token else counted)).decode(errors="replace")
+    if ended_by_token:
+        text += counted[-1][1].decode(errors="replace")
+    assert emitted + finish.cut == text
+
+
+@given(stop_lists, generations, limits, st.lists(st.integers(0, 12), max_size=3))
+def test_a_block_is_judged_as_its_tokens_one_by_one(stops, generation, limit, cuts):
+    criteria = criteria_for(stops, **limit)
+    one, emitted, finish = criteria.start(), "", None
+    alone, ended = play(one, generation)
+    run = criteria.start()
+    borders = sorted({0, len(generation), *(cut for cut in cuts if cut < len(generation))})
+    for start, end in itertools.pairwise(borders):
+        block = generation[start:end]
+        before = run.tokens
+        emit, finish = run.step_block([token for token, _ in block], [piece for _, piece in block])
+        emitted += emit
+        if finish is not None:
+            assert finish.block_tokens == finish.tokens - before
+            break
+    assert emitted == alone
+    assert (finish and (finish.reason, finish.tokens, finish.match)) == (
+        ended and (ended.reason, ended.tokens, ended.match)
+    )
+
+
+@given(st.lists(st.tuples(stop_lists, generations, limits), max_size=5))
+def test_a_batch_is_its_runs_one_by_one(rows):
+    alone = [criteria_for(stops, **limit).start() for stops, _, limit in rows]
+    batch = [criteria_for(stops, **limit).start() for stops, _, limit in rows]
+    for step in range(max((len(generation) for _, generation, _ in rows), default=0)):
+        live = [i for i, (_, generation, _) in enumerate(rows) if step < len(generation)]
+        ids, texts = [rows[i][1][step][0] for i in live], [rows[i][1][step][1] for i in live]
+        going = [i for i in live if alone[i].finish is None]
+        expected = [alone[i].step(token, text) for i, token, text in zip(live, ids, texts, strict=True)]
+        emits, ended = step_batch([batch[i] for i in live], ids, texts)
+        assert emits == [emit for emit, _ in expected]
+        assert [(live[at], finish) for at, finish in ended] == [(i, alone[i].finish) for i in going if alone[i].finish]
+
+
+@given(stop_lists, generations, limits, st.integers(0, 12))
+def test_a_copy_and_a_pickle_go_on_alike(stops, generation, limit, at):
+    run = criteria_for(stops, **limit).start()
+    play(run, generation[:at])
+    twins = [run.copy(), pickle.loads(pickle.dumps(run))]
+    rest = play(run, generation[at:])
+    for twin in twins:
+        assert play(twin, generation[at:]) == rest
+        assert (twin.tokens, twin.held) == (run.tokens, run.held)
+
+
+def test_a_copy_leaves_the_original_alone():
+    run = StoppingCriteria(stop=["END"]).start()
+    run.step(1, "E")
+    run.copy().step(2, "ND")
+    assert (run.tokens, run.held, run.finish) == (1, "E", None)
+    assert run.step(2, "ND")[1].match.start_chunk == 0
+
+
+# --- the named rules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [128001, 128009])
+def test_both_end_tokens_of_a_chat_model_end_it_and_their_text_stays_in(token):
+    run = StoppingCriteria(stop=["\n\nUser:"], eos_token_ids=[128001, 128009]).start()
+    assert run.step(5, "Hi\n\n") == ("Hi", None)
+    emit, finish = run.step(token, "<|eot_id|>")
+    assert (emit, finish.reason, finish.token_id, finish.tokens, finish.cut) == ("\n\n", "eos", token, 2, "<|eot_id|>")
+
+
+def test_an_id_in_both_lists_is_the_models_own_end():
+    assert StoppingCriteria(eos_token_ids=7, stop_token_ids=7).start().step(7)[1].reason == "eos"
+
+
+def test_include_stop_is_about_strings_not_about_end_tokens():
+    run = StoppingCriteria(stop=["END"], eos_token_ids=2, include_stop=True).start()
+    assert run.step(2, "</s>")[0] == ""
+
+
+@pytest.mark.parametrize(("min_tokens", "ended_at"), [(0, 1), (1, 2), (2, 3)])
+def test_min_tokens_is_the_number_of_tokens_that_cannot_end_it(min_tokens, ended_at):
+    for criteria, piece in [
+        (StoppingCriteria(eos_token_ids=2, min_tokens=min_tokens), "x"),
+        (StoppingCriteria(stop_token_ids=2, min_tokens=min_tokens), "x"),
+        (StoppingCriteria(stop="x", min_tokens=min_tokens), "x"),
+    ]:
+        run = criteria.start()
+        finishes = [run.step(2, piece)[1] for _ in range(4)]
+        assert finishes[ended_at - 1 :] == [run.finish] * (5 - ended_at)
+        assert finishes[: ended_at - 1] == [None] * (ended_at - 1)
+
+
+def test_an_ignored_end_token_is_text_like_any_other():
+    run = StoppingCriteria(stop=["b</s>"], eos_token_ids=2, min_tokens=2).start()
+    assert run.step(2, "a</s>") == ("a</s>", None)
+    assert run.step(5, "b") == ("", None)
+    assert run.step(2, "</s>")[1].reason == "eos"
+
+
+def test_a_stop_that_begins_inside_min_tokens_and_ends_outside_counts():
+    run = StoppingCriteria(stop=["END"], min_tokens=2).start()
+    assert [run.step(i, piece) for i, piece in enumerate(["END", "EN"])] == [("END", None), ("", None)]
+    emit, finish = run.step(3, "D")
+    assert (emit, finish.reason, finish.match.start, finish.match.start_chunk) == ("", "stop_string", 3, 1)
+
+
+def test_vllms_min_tokens_case():
+    words = [" is", " Lee", ",", " and", " I", "'m", " a", " student", " in", " the", " college", " of", " engineering"]
+    for min_tokens, expected in [(0, " is L"), (5, " is Lee, and I'm a stud")]:
+        emitted, finish = play(StoppingCriteria(stop="e", min_tokens=min_tokens).start(), list(enumerate(words)))
+        assert (emitted, finish.stop) == (expected, "e")
+
+
+def test_the_stop_wins_over_the_limit_on_the_last_token():
+    run = StoppingCriteria(stop=["END"], max_tokens=2).start()
+    run.step(1, "xE")
+    emit, finish = run.step(2, "ND")
+    assert (emit, finish.reason, finish.tokens) == ("", "stop_string", 2)
+
+
+def test_the_end_token_wins_over_the_limit():
+    assert StoppingCriteria(eos_token_ids=2, max_tokens=1).start().step(2)[1].reason == "eos"
+
+
+def test_a_limit_gives_out_what_was_held():
+    run = StoppingCriteria(stop=["END"], max_tokens=2).start()
+    run.step(1, "xE")
+    emit, finish = run.step(2, "N")
+    assert (emit, finish.reason, finish.cut) == ("EN", "length", "")
+
+
+def test_time_is_counted_from_the_start_by_the_given_clock():
+    now = [100.0]
+    run = StoppingCriteria(stop=["END"], max_time=2.0, clock=lambda: now[0]).start()
+    now[0] = 101.9
+    assert run.step(1, "E") == ("", None)
+    assert run.poll() == ("", None)
+    now[0] = 102.0
+    emit, finish = run.poll()
+    assert (emit, finish.reason, finish.tokens, finish.block_tokens) == ("E", "time", 1, 0)
+
+
+def test_a_stop_completed_when_time_is_up_wins():
+    now = [0.0]
+    run = StoppingCriteria(stop=["E"], max_time=1.0, clock=lambda: now[0]).start()
+    now[0] = 5.0
+    assert run.step(1, "E")[1].reason == "stop_string"
+
+
+def test_time_used_travels_with_a_pickle():
+    run = StoppingCriteria(max_time=3600.0).start()
+    run.started -= 1800.0
+    assert 1800.0 <= pickle.loads(pickle.dumps(run)).elapsed < 3600.0
+
+
+@pytest.mark.parametrize("stops", [["STOP", "XY"], ["XY", "STOP"]])
+def test_a_speculative_block_ends_at_its_first_completed_stop(stops):
+    run = StoppingCriteria(stop=stops, eos_token_ids=2).start()
+    emit, finish = run.step_block([10, 11, 12, 13, 2], ["k ", "STOP", "X", "Y", "</s>"])
+    assert (emit, finish.stop, finish.block_tokens, finish.tokens) == ("k ", "STOP", 2, 2)
+
+
+def test_block_tokens_counts_the_last_block_only():
+    run = StoppingCriteria(stop=["END"]).start()
+    run.step_block([1, 2], ["a", "b"])
+    assert run.tokens == 2
+    finish = run.step_block([3, 4, 5], ["E", "ND", "x"])[1]
+    assert (finish.block_tokens, finish.tokens) == (2, 4)
+
+
+def test_a_stop_before_the_end_token_of_one_block_wins():
+    run = StoppingCriteria(stop=["cd"], eos_token_ids=2).start()
+    emit, finish = run.step_block([1, 1, 1, 1, 2], ["a", "b", "c", "d", "Z"])
+    assert (emit, finish.reason, finish.stop) == ("ab", "stop_string", "cd")
+
+
+def test_half_a_character_at_the_end_can_complete_a_stop():
+    run = StoppingCriteria(stop=["x�"], eos_token_ids=2).start()
+    assert run.step(1, b"ax\xe2") == ("a", None)
+    emit, finish = run.step(2, "</s>")
+    assert (emit, finish.reason, finish.stop, finish.cut) == ("", "stop_string", "x�", "x�</s>")
+
+
+def test_the_engine_may_decide_the_end():
+    run = StoppingCriteria(stop=["END"]).start()
+    run.step(1, "fn()E")
+    emit, finish = run.end("tool_calls")
+    assert (emit, finish.reason, finish.tokens, finish.block_tokens) == ("E", "tool_calls", 1, 0)
+
+
+def test_an_end_told_by_another_system_keeps_its_stop_and_token():
+    assert StoppingCriteria().start().end("stop_string", stop="###")[1].stop == "###"
+    assert StoppingCriteria().start().end("eos", token_id=2)[1].token_id == 2
+
+
+def test_after_the_end_every_call_answers_with_the_same_finish():
+    run = StoppingCriteria(stop=["."], eos_token_ids=2, max_tokens=5).start()
+    _, finish = run.step(1, "a. b")
+    for answer in [
+        run.step(2),
+        run.step_block([1], ["x"]),
+        run.cancel(),
+        run.end("length"),
+        run.poll(),
+        run.step(1, "x"),
+    ]:
+        assert answer == ("", finish)
+    assert step_batch([run], [2], ["x"]) == ([""], [])
+    assert run.tokens == 1
+
+
+# --- own criteria --------------------------------------------------------------------------------------------------
+
+
+def three_lines(run: Run, token_id: int | None, emit: str) -> str | None:
+    run.data["lines"] = run.data.get("lines", 0) + emit.count("\n")
+    return "lines" if run.data["lines"] >= 3 else None
+
+
+def test_own_criteria_keep_notes_per_run_and_name_their_reason():
+    criteria = StoppingCriteria(stop=["END"], custom=[three_lines])
+    runs = [criteria.start(), criteria.start()]
+    runs[0].step(1, "a\nb\n")
+    assert runs[1].step(1, "a\n") == ("a\n", None)
+    emit, finish = runs[0].step(2, "c\nE")
+    assert (emit, finish.reason) == ("c\nE", "lines")
+
+
+def test_own_criteria_come_last_and_in_order():
+    seen = []
+    criteria = StoppingCriteria(
+        stop=["."],
+        max_tokens=3,
+        custom=[lambda *_: seen.append("first"), lambda *_: True, lambda *_: seen.append("third")],
+    )
+    assert criteria.start().step(1, "a.")[1].reason == "stop_string"
+    assert seen == []
+    assert criteria.start().step(1, "a")[1].reason == "custom"
+    assert seen == ["first"]
+
+
+def test_own_criteria_are_not_held_back_by_min_tokens():
+    assert StoppingCriteria(min_tokens=5, custom=[lambda *_: "mine"]).start().step(1, "a")[1].reason == "mine"
+
+
+@pytest.mark.parametrize("call", ["step", "step_block", "step_batch"])
+def test_a_criterion_that_fails_leaves_the_run_as_it_was(call):
+    def fails_at_two(run: Run, token_id: int | None, emit: str) -> None:
+        run.data["seen"] = run.tokens
+        if run.tokens == 2:
+            raise OSError("no")
+
+    criteria = StoppingCriteria(stop=["END"], custom=[fails_at_two])
+    run, other = criteria.start(), StoppingCriteria().start()
+    run.step(1, "xE")
+    calls = {
+        "step": lambda: run.step(2, "ND"[:1]),
+        "step_block": lambda: run.step_block([2], ["N"]),
+        "step_batch": lambda: step_batch([other, run], [1, 2], ["y", "N"]),
+    }
+    with pytest.raises(OSError, match="no"):
+        calls[call]()
+    assert (run.tokens, run.held, run.finish, run.data) == (1, "E", None, {"seen": 1})
+    assert other.tokens == 0
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokens": 0}, "max_tokens must be at least 1, not 0"),
+        ({"min_tokens": -1}, "min_tokens must not be negative, not -1"),
+        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens (5) is greater than max_tokens (4)"),
+        ({"max_time": -0.5}, "max_time must be seconds, 0 or more, not -0.5"),
+        ({"max_time": float("nan")}, "max_time must be seconds, 0 or more, not nan"),
+        ({"min_tokens": 1, "arm_after_chars": 1}, "min_tokens and arm_after_chars"),
+        ({"eos_token_ids": [1, -1]}, "eos_token_ids[1] is -1"),
+    ],
+)
+def test_a_bad_value_is_named(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        StoppingCriteria(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eos_token_ids": "</s>"}, "eos_token_ids are integers, not text: '</s>' may belong in stop"),
+        ({"stop_token_ids": [1, 2.0]}, "stop_token_ids[1] is float, not an integer"),
+        ({"stop": [b"\xff"]}, "0"),
+    ],
+)
+def test_a_bad_type_is_named_when_the_criteria_are_made(options, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        StoppingCriteria(**options)
+
+
+def test_a_bad_piece_changes_nothing():
+    run = StoppingCriteria(stop=["END"], eos_token_ids=2).start()
+    run.step(1, "xE")
+    for call in [
+        lambda: run.step(1, 5),
+        lambda: run.step(2, None),
+        lambda: run.step("1", "x"),
+        lambda: run.step_block([1, 1], ["N", 5]),
+        lambda: run.step_block([1], "N"),
+        lambda: step_batch([run], [2], [None]),
+    ]:
+        with pytest.raises(TypeError):
+            call()
+        assert (run.tokens, run.held, run.finish) == (1, "E", None)
+
+
+def test_a_batch_with_one_bad_piece_changes_no_run():
+    runs = [StoppingCriteria(stop=["END"], eos_token_ids=2).start() for _ in range(3)]
+    with pytest.raises(TypeError, match="piece 2 is NoneType, not str or bytes-like"):
+        step_batch(runs, [1, 2, 1], ["xE", "</s>", None])
+    assert [(run.tokens, run.held, run.finish) for run in runs] == [(0, "", None)] * 3
+
+
+def test_strict_bytes_are_refused_without_a_trace():
+    run = StoppingCriteria(stop=["END"], errors="strict", max_tokens=2).start()
+    run.step(1, b"xE")
+    with pytest.raises(UnicodeDecodeError):
+        run.step(2, b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        run.step(2, b"N\xe2")  # the limit falls inside a character
+    assert (run.tokens, run.held, run.finish) == (1, "E", None)
+    assert run.step(2, b"N")[0] == "EN"
+
+
+@pytest.mark.parametrize(("ids", "texts"), [([1, 2], ["a"]), ([1], ["a", "b"])])
+def test_a_block_of_unequal_lists_is_refused(ids, texts):
+    with pytest.raises(ValueError, match=f"a block of {len(ids)} token ids came with {len(texts)} pieces"):
+        StoppingCriteria().start().step_block(ids, texts)
+
+
+def test_a_batch_of_unequal_lists_or_with_a_run_twice_is_refused():
+    run = StoppingCriteria().start()
+    with pytest.raises(ValueError, match="2 runs came with 1 token ids and 2 pieces"):
+        step_batch([run, run.copy()], [1], ["a", "b"])
+    with pytest.raises(ValueError, match="twice"):
+        step_batch([run, run], [1, 2], ["a", "b"])
+    assert run.tokens == 0
+
+
+@pytest.mark.parametrize("reason", ["", None, 5])
+def test_an_end_needs_a_reason(reason):
+    with pytest.raises(ValueError, match="needs a reason"):
+        StoppingCriteria().start().end(reason)
+
+
+def test_a_stop_string_found_elsewhere_needs_its_name():
+    with pytest.raises(ValueError, match="needs stop="):
+        StoppingCriteria().start().end("stop_string")
+
+
+def test_integers_of_other_libraries_are_found_in_the_lists():
+    class Scalar:
+        """As a zero-dimensional tensor: an integer by `__index__`, not by hash."""
+
+        def __index__(self) -> int:
+            return 2
+
+    assert StoppingCriteria(eos_token_ids=[Scalar()]).start().step(Scalar())[1].token_id == 2
+
+
+def test_a_compiled_set_is_shared_not_compiled_again():
+    stops = StopSet(["END"])
+    assert StoppingCriteria(stop=stops).stops is stops
+
+
+def test_criteria_compare_and_pickle_by_value():
+    criteria = StoppingCriteria(stop=["END"], eos_token_ids=[1, 2])
+    assert criteria == StoppingCriteria(stop=["END"], eos_token_ids=(2, 1))
+    assert pickle.loads(pickle.dumps(criteria)) == criteria
+
+
+def test_stop_and_piece_options_reach_the_stream():
+    run = StoppingCriteria(stop=["END"], asleep_inside=[("<think>", "</think>")], keep_whole="regions").start()
+    emitted, finish = play(run, [(1, "<think>END</thi"), (2, "nk>x"), (3, "END")])
+    assert (emitted, finish.match.start) == ("<think>END</think>x", 19)
