@@ -138,8 +138,14 @@ def test_the_package_root_computes_nothing() -> None:
         plain = isinstance(node, ast.Import | ast.ImportFrom) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         )
-        listed = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__version__")
-        assert plain or listed, f"__init__.py, line {node.lineno}: only imports and __all__"
+        listed = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
+            "__all__",
+            "__version__",
+            "TYPE_CHECKING",
+        )
+        typed = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        typed = typed and all(isinstance(inner, ast.ImportFrom) for inner in node.body)
+        assert plain or listed or typed, f"__init__.py, line {node.lineno}: only imports and __all__"
 
 
 @pytest.mark.parametrize("path", [path for path in python_files() if "reference" in python_id(path)], ids=python_id)

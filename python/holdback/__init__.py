@@ -11,5 +11,41 @@
 """
 
 from holdback._core import StopMatch, StopSet, StopStream, __version__, compile, feed_batch
+from holdback._later import __dir__ as __dir__
+from holdback._later import __getattr__ as __getattr__
 
-__all__ = ["StopMatch", "StopSet", "StopStream", "__version__", "compile", "feed_batch"]
+TYPE_CHECKING = False  # true for a type checker; the one of `typing` would double the time of the import
+if TYPE_CHECKING:
+    from holdback import providers, vocabularies
+    from holdback.criteria import Criterion, Run, StoppingCriteria, step_batch
+    from holdback.explaining import Explanation, explain
+    from holdback.finish import Finish
+    from holdback.linting import Finding, lint
+    from holdback.providers import Plan
+    from holdback.tracing import Trace, trace
+    from holdback.vocabularies import Ambiguous, Told
+
+__all__ = [
+    "Ambiguous",
+    "Criterion",
+    "Explanation",
+    "Finding",
+    "Finish",
+    "Plan",
+    "Run",
+    "StopMatch",
+    "StopSet",
+    "StopStream",
+    "StoppingCriteria",
+    "Told",
+    "Trace",
+    "__version__",
+    "compile",
+    "explain",
+    "feed_batch",
+    "lint",
+    "providers",
+    "step_batch",
+    "trace",
+    "vocabularies",
+]

@@ -24,6 +24,9 @@ from typing import Any, NoReturn
 # name -> one line of help. The module is holdback.commands.NAME; see there for what it must hold.
 COMMANDS = {
     "cut": "copy text up to the first stop, as it arrives",
+    "lint": "say what is wrong with a list of stops",
+    "explain": "say which stop fired in a text, or why none did",
+    "trace": "show chunk by chunk what is sent on and what is held",
 }
 
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141

@@ -1,0 +1,49 @@
+"""The public names that few programs need, imported when first asked for.
+
+`import holdback` costs about 2 ms, most of it the compiled module; everything below would make it thirty times as long, because
+`dataclasses`, `re` and `json` come with it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+HOMES = {
+    "Criterion": "criteria",
+    "Run": "criteria",
+    "StoppingCriteria": "criteria",
+    "step_batch": "criteria",
+    "Finish": "finish",
+    "Ambiguous": "vocabularies",
+    "Told": "vocabularies",
+    "Plan": "providers",
+    "Finding": "linting",
+    "lint": "linting",
+    "Explanation": "explaining",
+    "explain": "explaining",
+    "Trace": "tracing",
+    "trace": "tracing",
+}
+"""Name to the module that defines it."""
+
+MODULES = ("providers", "vocabularies")
+"""Public modules that are reached as attributes of the package."""
+
+
+def __getattr__(name: str) -> object:
+    """Import what `name` needs and keep it in the package, so that this is asked once."""
+    from importlib import import_module
+
+    if name in HOMES:
+        value = getattr(import_module(f"holdback.{HOMES[name]}"), name)
+    elif name in MODULES:
+        value = import_module(f"holdback.{name}")
+    else:
+        raise AttributeError(f"module 'holdback' has no attribute {name!r}")
+    setattr(sys.modules["holdback"], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names, also those not imported yet."""
+    return sorted({*vars(sys.modules["holdback"]), *HOMES, *MODULES})
