@@ -1,7 +1,7 @@
 //! Incremental UTF-8, cut anywhere: Python's replacement rule, and surrogates that meet across chunks.
 //!
 //! A decoder keeps what waits for its other half: up to three bytes of a character, or a high surrogate of a `str` chunk,
-//! never both. Every call is transactional: with [`Errors::Strict`] a fault leaves the decoder as it was.
+//! never both. Reading a chunk changes nothing: the decoder behind it is part of the answer, for whoever accepts it.
 //!
 //! Which bytes make one U+FFFD: a maximal prefix of a well-formed sequence, as Unicode recommends, as `std::str::from_utf8`
 //! reports it and as Python's incremental decoder replaces it.
@@ -51,6 +51,18 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// What a chunk says, as far as it is valid.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Decoded<T> {
+    /// Its characters, with those that it completed.
+    pub text: T,
+    /// The decoder behind it.
+    pub next: Decoder,
+    /// Under [`Errors::Strict`], what ended it. It only counts if no stop ends in `text`: what stands behind a match is not looked at.
+    pub fault: Option<Fault>,
+}
+
 /// The character that stands for what cannot be decoded.
 pub(crate) const REPLACEMENT: u32 = 0xfffd;
 
@@ -86,39 +98,37 @@ impl Decoder {
     /// A decoder that waits as another one did; `None` for what no decoder can be waiting for.
     #[must_use]
     pub fn restore(bytes: &[u8], high: Option<u16>) -> Option<Self> {
-        let mut decoder = Self::default();
         if let Some(high) = high {
             let fits = bytes.is_empty() && is_high(u32::from(high));
-            decoder.high = high;
-            return fits.then_some(decoder);
+            return fits.then_some(Self { high, ..Self::default() });
         }
         let unfinished = matches!(str::from_utf8(bytes), Err(e) if e.valid_up_to() == 0 && e.error_len().is_none());
         if !bytes.is_empty() && !unfinished {
             return None;
         }
-        decoder.wait(bytes);
-        Some(decoder)
+        Some(Self::waiting(bytes))
     }
 
-    fn wait(&mut self, tail: &[u8]) {
+    fn waiting(tail: &[u8]) -> Self {
         // An incomplete character is at most three bytes long.
         let len = tail.len().min(3);
-        self.bytes[..len].copy_from_slice(&tail[..len]);
-        self.len = u8::try_from(len).unwrap_or(0);
+        let mut decoder = Self { len: u8::try_from(len).unwrap_or(0), ..Self::default() };
+        decoder.bytes[..len].copy_from_slice(&tail[..len]);
+        decoder
     }
 
-    /// Decodes a chunk of bytes. What is complete comes back; borrowed when it is the chunk itself.
+    /// Decodes a chunk of bytes behind whatever waits. The text is borrowed when it is the chunk itself.
     ///
-    /// # Errors
-    /// Under [`Errors::Strict`], a [`Fault`] for the first bad sequence; the decoder is unchanged then.
-    pub fn decode<'a>(&mut self, chunk: &'a [u8], errors: Errors) -> Result<Cow<'a, str>, Fault> {
+    /// Under [`Errors::Strict`] decoding ends at the first fault.
+    #[must_use]
+    pub fn decode<'a>(&self, chunk: &'a [u8], errors: Errors) -> Decoded<Cow<'a, str>> {
         if self.is_empty() {
             match str::from_utf8(chunk) {
-                Ok(text) => return Ok(Cow::Borrowed(text)),
+                Ok(text) => return Decoded { text: Cow::Borrowed(text), next: *self, fault: None },
                 Err(e) if e.error_len().is_none() => {
                     let (whole, tail) = chunk.split_at(e.valid_up_to());
-                    self.wait(tail);
-                    return Ok(Cow::Borrowed(str::from_utf8(whole).unwrap_or("")));
+                    let text = Cow::Borrowed(str::from_utf8(whole).unwrap_or(""));
+                    return Decoded { text, next: Self::waiting(tail), fault: None };
                 }
                 Err(_) => {}
             }
@@ -126,66 +136,79 @@ impl Decoder {
         let mut text = String::with_capacity(chunk.len() + 8);
         if self.high != 0 {
             // A bytes chunk ends the wait of a high surrogate.
-            self.lone(errors, 0)?;
+            if errors == Errors::Strict {
+                let fault = Fault::Surrogate { waiting: self.waiting_surrogate(), at: 0 };
+                return Decoded { text: Cow::Owned(text), next: *self, fault: Some(fault) };
+            }
             text.push(char::REPLACEMENT_CHARACTER);
         }
         let joined: Cow<'_, [u8]> =
             if self.len == 0 { Cow::Borrowed(chunk) } else { Cow::Owned([self.waiting_bytes(), chunk].concat()) };
         let mut next = Self::default();
+        let mut at = 0;
         for piece in Pieces(&joined) {
             match piece {
-                Piece::Text(valid) => text.push_str(valid),
-                Piece::Unfinished(tail) => next.wait(tail),
+                Piece::Text(valid) => {
+                    text.push_str(valid);
+                    at += valid.len();
+                }
+                Piece::Unfinished(tail) => next = Self::waiting(tail),
                 Piece::Bad(bad) => {
                     if errors == Errors::Strict {
-                        let start = bad.as_ptr() as usize - joined.as_ptr() as usize;
-                        let end = start + bad.len();
-                        return Err(Fault::Utf8 { bytes: joined.into_owned(), start, end });
+                        let fault = Fault::Utf8 { start: at, end: at + bad.len(), bytes: joined.into_owned() };
+                        return Decoded { text: Cow::Owned(text), next, fault: Some(fault) };
                     }
+                    at += bad.len();
                     text.push(char::REPLACEMENT_CHARACTER);
                 }
             }
         }
-        *self = next;
-        Ok(Cow::Owned(text))
+        Decoded { text: Cow::Owned(text), next, fault: None }
     }
 
     /// Reads a `str` chunk in units that may hold surrogates, behind whatever waits; gives its characters.
     ///
-    /// # Errors
-    /// Under [`Errors::Strict`], a [`Fault`]; the decoder is unchanged then.
-    pub fn join(&mut self, units: impl Iterator<Item = u32>, errors: Errors) -> Result<Vec<u32>, Fault> {
+    /// Under [`Errors::Strict`] reading ends at the first fault.
+    #[must_use]
+    pub fn join(&self, units: impl Iterator<Item = u32>, errors: Errors) -> Decoded<Vec<u32>> {
         let mut text = Vec::with_capacity(units.size_hint().0 + 1);
+        let strict = errors == Errors::Strict;
         if self.len != 0 {
             // A `str` chunk ends an incomplete byte sequence.
-            self.unfinished(errors)?;
+            if strict {
+                return Decoded { text, next: *self, fault: Some(self.unfinished()) };
+            }
             text.push(REPLACEMENT);
         }
         let mut high = (self.high != 0).then_some(u32::from(self.high));
         let offset = usize::from(high.is_some());
+        let lone = |at| Fault::Surrogate { waiting: self.waiting_surrogate(), at };
         for (at, unit) in units.enumerate() {
             let at = at + offset;
             let before = high.take();
-            match (before, unit) {
-                (Some(high), low) if is_low(low) => text.push(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)),
-                (before, unit) => {
-                    if before.is_some() {
-                        self.lone(errors, at - 1)?;
-                        text.push(REPLACEMENT);
-                    }
-                    if is_high(unit) {
-                        high = Some(unit);
-                    } else if is_low(unit) {
-                        self.lone(errors, at)?;
-                        text.push(REPLACEMENT);
-                    } else {
-                        text.push(unit);
-                    }
+            if let Some(high) = before.filter(|_| is_low(unit)) {
+                text.push(0x1_0000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
+                continue;
+            }
+            if before.is_some() {
+                if strict {
+                    return Decoded { text, next: Self::default(), fault: Some(lone(at - 1)) };
                 }
+                text.push(REPLACEMENT);
+            }
+            if is_high(unit) {
+                high = Some(unit);
+            } else if is_low(unit) {
+                if strict {
+                    return Decoded { text, next: Self::default(), fault: Some(lone(at)) };
+                }
+                text.push(REPLACEMENT);
+            } else {
+                text.push(unit);
             }
         }
-        *self = Self { high: u16::try_from(high.unwrap_or(0)).unwrap_or(0), ..Self::default() };
-        Ok(text)
+        let high = u16::try_from(high.unwrap_or(0)).unwrap_or(0);
+        Decoded { text, next: Self { high, ..Self::default() }, fault: None }
     }
 
     /// The end of the text: true when a U+FFFD stands for what was still waiting.
@@ -196,27 +219,16 @@ impl Decoder {
         if self.is_empty() {
             return Ok(false);
         }
-        if self.len != 0 {
-            self.unfinished(errors)?;
-        } else {
-            self.lone(errors, 0)?;
+        if errors == Errors::Strict {
+            let lone = |waiting| Fault::Surrogate { waiting, at: 0 };
+            return Err(if self.len == 0 { lone(self.waiting_surrogate()) } else { self.unfinished() });
         }
         *self = Self::default();
         Ok(true)
     }
 
-    fn unfinished(&self, errors: Errors) -> Result<(), Fault> {
-        match errors {
-            Errors::Replace => Ok(()),
-            Errors::Strict => Err(Fault::Utf8 { bytes: self.waiting_bytes().to_vec(), start: 0, end: self.len.into() }),
-        }
-    }
-
-    fn lone(&self, errors: Errors, at: usize) -> Result<(), Fault> {
-        match errors {
-            Errors::Replace => Ok(()),
-            Errors::Strict => Err(Fault::Surrogate { waiting: self.waiting_surrogate(), at }),
-        }
+    fn unfinished(&self) -> Fault {
+        Fault::Utf8 { bytes: self.waiting_bytes().to_vec(), start: 0, end: self.len.into() }
     }
 
     /// How many bytes of `chunk` had been read when the `count`th character of its decoding (from 1) was known.
@@ -270,7 +282,9 @@ impl Decoder {
         let mut read = 0;
         for unit in units {
             let lone = decoder.high != 0 && !is_low(unit);
-            known += decoder.join(std::iter::once(unit), Errors::Replace).map_or(0, |text| text.len());
+            let joined = decoder.join(std::iter::once(unit), Errors::Replace);
+            known += joined.text.len();
+            decoder = joined.next;
             if lone && known - usize::from(decoder.high == 0) >= count {
                 // The unit only showed that the one before it stays alone; it is not part of that character.
                 return read;
@@ -346,7 +360,8 @@ mod tests {
                     for to in 1..=len {
                         if to == len || cuts >> (to - 1) & 1 == 1 {
                             let before = decoder;
-                            let piece = decoder.decode(&bytes[from..to], Errors::Replace).unwrap();
+                            let Decoded { text: piece, next, .. } = decoder.decode(&bytes[from..to], Errors::Replace);
+                            decoder = next;
                             for k in 1..=piece.chars().count() {
                                 assert!(before.bytes_read(&bytes[from..to], k) <= to - from);
                             }
@@ -366,31 +381,27 @@ mod tests {
     }
 
     #[test]
-    fn strict_faults_name_the_place_and_change_nothing() {
-        let mut decoder = Decoder::default();
-        decoder.decode(b"ab\xe2\x82", Errors::Strict).unwrap();
-        let before = decoder;
-        let fault = decoder.decode(b"x", Errors::Strict).unwrap_err();
-        assert_eq!(fault, Fault::Utf8 { bytes: b"\xe2\x82x".to_vec(), start: 0, end: 2 });
-        assert_eq!(decoder, before);
-        assert_eq!(decoder.decode(b"\xac", Errors::Strict).unwrap(), "€");
-        decoder.join([0x61, 0xd83d].into_iter(), Errors::Strict).unwrap();
-        assert_eq!(
-            decoder.join([0x62].into_iter(), Errors::Strict).unwrap_err(),
-            Fault::Surrogate { waiting: Some(0xd83d), at: 0 }
-        );
-        assert_eq!(decoder.join([0xde00, 0x62].into_iter(), Errors::Strict).unwrap(), [0x1f600, 0x62]);
+    fn strict_faults_name_the_place() {
+        let decoder = Decoder::default().decode(b"ab\xe2\x82", Errors::Strict).next;
+        let bad = decoder.decode(b"x", Errors::Strict);
+        assert_eq!(bad.fault, Some(Fault::Utf8 { bytes: b"\xe2\x82x".to_vec(), start: 0, end: 2 }));
+        let good = decoder.decode(b"\xac!\xff", Errors::Strict);
+        assert_eq!((&*good.text, good.fault.is_some()), ("€!", true));
+        let decoder = Decoder::default().join([0x61, 0xd83d].into_iter(), Errors::Strict).next;
+        let bad = decoder.join([0x62].into_iter(), Errors::Strict);
+        assert_eq!(bad.fault, Some(Fault::Surrogate { waiting: Some(0xd83d), at: 0 }));
+        assert_eq!(decoder.join([0xde00, 0x62].into_iter(), Errors::Strict).text, [0x1f600, 0x62]);
     }
 
     #[test]
     fn surrogates_meet_stay_alone_and_end() {
-        let mut decoder = Decoder::default();
-        let text = decoder.join([0xdc00, 0xd800, 0xd83d, 0xde00, 0xd801].into_iter(), Errors::Replace).unwrap();
-        assert_eq!(text, [REPLACEMENT, REPLACEMENT, 0x1f600]);
-        assert_eq!(decoder.decode(b"a", Errors::Replace).unwrap(), "\u{fffd}a");
-        decoder.decode(b"\xf0\x9f", Errors::Replace).unwrap();
-        assert_eq!(decoder.join([0xd83d].into_iter(), Errors::Replace).unwrap(), [REPLACEMENT]);
-        assert!(decoder.finish(Errors::Replace).unwrap() && decoder.is_empty());
+        let joined = Decoder::default().join([0xdc00, 0xd800, 0xd83d, 0xde00, 0xd801].into_iter(), Errors::Replace);
+        assert_eq!(joined.text, [REPLACEMENT, REPLACEMENT, 0x1f600]);
+        assert_eq!(joined.next.decode(b"a", Errors::Replace).text, "\u{fffd}a");
+        let decoder = Decoder::default().decode(b"\xf0\x9f", Errors::Replace).next;
+        let mut joined = decoder.join([0xd83d].into_iter(), Errors::Replace);
+        assert_eq!(joined.text, [REPLACEMENT]);
+        assert!(joined.next.finish(Errors::Replace).unwrap() && joined.next.is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod stops;
 mod stream;
 
 pub use automaton::Unit;
-pub use decode::{Decoder, Errors, Fault};
+pub use decode::{Decoded, Decoder, Errors, Fault};
 pub use error::Error;
 pub use scope::{Frozen, Include, Scope};
 pub use set::StopSet;

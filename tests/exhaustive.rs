@@ -35,15 +35,15 @@ impl Walk<'_> {
 
     fn feed(&mut self, stream: &Matcher, emitted: usize, fed: usize) {
         let mut next = stream.clone();
-        let held = next.held();
+        let (held, held_len) = (next.held(), next.held_len());
         let advance = next.advance(&self.text[fed..]);
         let released = next.released(held, advance.released).to_vec();
         let emitted = emitted + advance.released + advance.passed;
         let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
-        let seen = Seen { emitted, held: next.held().len(), matched };
+        let seen = Seen { emitted, held: next.held_len(), matched };
         assert_eq!(seen, self.answer(), "stops {:?} text {:?} fed {fed}", self.twin.stops, self.text);
-        assert!(advance.passed == 0 || advance.released == held.len(), "order of emitted text");
-        assert_eq!(released, self.text[fed - held.len()..][..advance.released], "released text");
+        assert!(advance.passed == 0 || advance.released == held_len, "order of emitted text");
+        assert_eq!(released, self.text[fed - held_len..][..advance.released], "released text");
         self.nodes += 1;
         if matched.is_none() {
             assert_eq!(next.held_bytes(), &self.text[self.text.len() - seen.held..], "held text");

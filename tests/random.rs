@@ -66,7 +66,7 @@ fn case(seed: u64) -> u64 {
             let advance = stream.advance(&narrow);
             emitted += advance.released + advance.passed;
             let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
-            let seen = Seen { emitted, held: stream.held().len(), matched };
+            let seen = Seen { emitted, held: stream.held_len(), matched };
             assert_eq!(seen, twin.after(&text[..to]), "seed {seed}: stops {:?} {tie:?} text {text:?} to {to}", twin.stops);
             fed = to;
             if matched.is_some() {

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parent.parent
 RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
 
-# From the ground up; a module may use its own layer and those before it. A set makes streams and a stream keeps its
-# set, so these two share a layer.
-LAYERS = [{"error"}, {"stops"}, {"automaton"}, {"decode"}, {"set", "stream"}, {"wire"}]
+# From the ground up; a module may use its own layer and those before it. A set makes streams, a stream keeps its set, and
+# the set keeps what was compiled for the scopes of its streams, so these three share a layer.
+LAYERS = [{"error"}, {"stops"}, {"automaton"}, {"decode"}, {"set", "scope", "stream"}, {"wire"}]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
 # The only homes of `unsafe`: SIMD in the start filter, and in the binding Python's string storage, the guard around a

@@ -63,6 +63,14 @@ impl Table {
         Self { dense, shift, rows: u32::try_from(rows).unwrap_or(NONE), deep }
     }
 
+    /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must not have it.
+    pub(crate) fn step(&self, state: u32, class: u32) -> u32 {
+        match &self.deep {
+            None => self.dense_step(state, class),
+            Some(deep) => self.deep_step(deep, state, class),
+        }
+    }
+
     #[inline]
     fn dense_step(&self, state: u32, class: u32) -> u32 {
         self.dense[((state as usize) << self.shift) | class as usize]

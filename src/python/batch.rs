@@ -8,7 +8,7 @@ use super::error::type_name;
 use super::matched::StopMatch;
 use super::options::Parsed;
 use super::set::StopSet;
-use super::stream::{Fed, StopStream};
+use super::stream::{self, Fed, State, StopStream};
 
 /// `StopStream.feed_many`: a block of chunks, all of it or (on an error) nothing of it.
 pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
@@ -25,10 +25,10 @@ pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) ->
     let mut next = state.clone_ref(py);
     let empty = if state.raw { PyBytes::new(py, b"").into_any() } else { PyString::new(py, "").into_any() };
     let emits = PyList::empty(py);
-    let mut found = next.matched.as_ref().map(|found| found.clone_ref(py));
+    let mut found = next.matched(py);
     if found.is_none() {
         if next.flushed {
-            return Err(PyValueError::new_err("this stream was flushed: no more text can follow, reset() starts afresh"));
+            return Err(stream::flushed());
         }
         for chunk in iterator {
             let (emit, matched) = next.feed(&stream.set, &chunk?)?;
@@ -51,15 +51,37 @@ pub(super) fn feed_batch<'py>(
     py: Python<'py>,
     streams: Vec<Bound<'py, StopStream>>,
     chunks: Vec<Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyList>, Vec<(usize, Py<StopMatch>)>)> {
+) -> PyResult<FedBatch<'py>> {
     if streams.len() != chunks.len() {
         let (s, c) = (streams.len(), chunks.len());
         return Err(PyValueError::new_err(format!("feed_batch takes one chunk for each stream: {s} streams, {c} chunks")));
     }
+    let mut before = Vec::new();
+    let fed = feed_each(py, &streams, &chunks, &mut before);
+    if fed.is_err() {
+        // Backwards, so that a stream that stands twice in the list ends up as it was first.
+        for (at, state) in before.into_iter().rev() {
+            *streams[at].get().state.enter(py)? = state;
+        }
+    }
+    fed
+}
+
+type FedBatch<'py> = (Bound<'py, PyList>, Vec<(usize, Py<StopMatch>)>);
+
+/// Feeds in order; what a stream was before goes to `before`.
+fn feed_each<'py>(
+    py: Python<'py>,
+    streams: &[Bound<'py, StopStream>],
+    chunks: &[Bound<'py, PyAny>],
+    before: &mut Vec<(usize, State)>,
+) -> PyResult<FedBatch<'py>> {
     let emits = PyList::empty(py);
     let mut ended = Vec::new();
-    for (at, (stream, chunk)) in streams.iter().zip(&chunks).enumerate() {
-        let (emit, found) = stream.get().feed_any(chunk)?;
+    for (at, (stream, chunk)) in streams.iter().zip(chunks).enumerate() {
+        let mut state = stream.get().state.enter(py)?;
+        before.push((at, state.clone_ref(py)));
+        let (emit, found) = state.feed(&stream.get().set, chunk)?;
         emits.append(emit)?;
         ended.extend(found.map(|found| (at, found)));
     }

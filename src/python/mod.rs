@@ -4,6 +4,8 @@
 
 mod batch;
 mod cache;
+#[cfg(not(Py_LIMITED_API))]
+mod entry;
 mod error;
 mod exclusive;
 mod matched;
@@ -31,6 +33,14 @@ mod _core {
     use super::set::{_rebuild_set, StopSet};
     #[pymodule_export]
     use super::stream::StopStream;
+
+    #[pymodule_init]
+    fn init(py: pyo3::Python<'_>) -> pyo3::PyResult<()> {
+        #[cfg(not(Py_LIMITED_API))]
+        super::entry::install(py)?;
+        let _ = py;
+        Ok(())
+    }
 
     /// How the module was built: benchmarks refuse anything but `release`.
     #[pymodule_export]

@@ -74,7 +74,7 @@ pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'p
             _ => None,
         },
         arm_after: scope.arm_after,
-        regions: stream.get().regions.as_ref().map(|regions| regions.bind(py).clone()),
+        regions: state.regions(py).map(|regions| regions.into_bound(py)),
         region_markers: scope.asleep_inside.iter().map(|(opener, closer)| (bytes(opener), bytes(closer))).collect(),
         start_asleep: scope.start_asleep,
         keep_whole: scope.keep_whole.iter().map(|marker| bytes(marker)).collect(),
@@ -84,7 +84,7 @@ pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'p
         later,
         window: bytes(&window),
         scoped,
-        matched: state.matched.as_ref().map(|found| found.clone_ref(py)),
+        matched: state.matched(py),
     };
     let rebuild = py.import("holdback._core")?.getattr("_rebuild_stream")?;
     Ok((rebuild, (stream.get().set.bind(py), pickled).into_pyobject(py)?))
@@ -126,8 +126,8 @@ pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, state: Pickled<'_>) -> P
     };
     let matcher = fresh.restore(snapshot).ok_or_else(refused)?;
     let decoder = Decoder::restore(state.waiting.as_bytes(), state.high).ok_or_else(refused)?;
-    let (raw, flushed, last_text, matched) = (state.raw, state.flushed, state.last_text, state.matched);
+    let flags = [state.raw, state.flushed, state.last_text];
     let regions = state.regions.map(Bound::unbind);
-    let state = State { matcher, decoder, errors, raw, flushed, last_text, matched };
-    Ok(StopStream { set: set.clone().unbind(), regions, state: Exclusive::new(state) })
+    let state = State::restored((matcher, decoder, errors), flags, regions, state.matched);
+    Ok(StopStream { set: set.clone().unbind(), state: Exclusive::new(state) })
 }

@@ -158,8 +158,14 @@ impl StopSet {
         self.stops.bind(py).try_iter()
     }
 
-    fn __contains__(&self, stop: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.stops.bind(stop.py()).contains(stop)
+    /// Stops are equal when their bytes are: `"a"` and `b"a"` are the same stop.
+    fn __contains__(&self, stop: &Bound<'_, PyAny>) -> bool {
+        let has = |wanted: &[u8]| self.core.stops().iter().any(|stop| stop == wanted);
+        match (stop.cast::<PyString>(), stop.cast::<PyBytes>()) {
+            (Ok(text), _) => text.to_cow().is_ok_and(|text| has(text.as_bytes())),
+            (_, Ok(bytes)) => has(bytes.as_bytes()),
+            _ => false,
+        }
     }
 
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -10,7 +10,7 @@ use super::matched::StopMatch;
 use super::options::Parsed;
 use super::set::StopSet;
 use super::text::{self, Chars};
-use crate::{Advance, Decoder, Errors, Matcher, Unit};
+use crate::{Advance, Decoded, Decoder, Errors, Matcher, Unit};
 
 /// From this many units on, a chunk is read without the GIL.
 ///
@@ -25,8 +25,6 @@ const SLICE_UNITS: usize = 64 << 20;
 #[pyclass(frozen, generic, module = "holdback._core")]
 pub(super) struct StopStream {
     pub(super) set: Py<StopSet>,
-    /// The regions as the caller gave them.
-    pub(super) regions: Option<Py<PyTuple>>,
     pub(super) state: Exclusive<State>,
 }
 
@@ -39,7 +37,15 @@ pub(super) struct State {
     pub(super) flushed: bool,
     /// The last chunk was `str` (its match would have a `str` rest).
     pub(super) last_text: bool,
-    pub(super) matched: Option<Py<StopMatch>>,
+    /// What only some streams have, out of the way of the rest: a stream is 128 bytes.
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Default)]
+struct Extras {
+    /// The regions as the caller gave them.
+    regions: Option<Py<PyTuple>>,
+    matched: Option<Py<StopMatch>>,
 }
 
 /// What one call gives: the text to send, and the match.
@@ -52,8 +58,11 @@ impl StopStream {
         let set_core = set.get().core.clone();
         let matcher = if raw { Matcher::bytes(set_core, &core)? } else { Matcher::text(set_core, &core)? };
         let (decoder, errors) = (Decoder::default(), core.errors);
-        let state = State { matcher, decoder, errors, raw, flushed: false, last_text: true, matched: None };
-        Ok(Self { set: set.clone().unbind(), regions, state: Exclusive::new(state) })
+        let mut state = State { matcher, decoder, errors, raw, flushed: false, last_text: true, extras: None };
+        if regions.is_some() {
+            state.extras = Some(Box::new(Extras { regions, matched: None }));
+        }
+        Ok(Self { set: set.clone().unbind(), state: Exclusive::new(state) })
     }
 
     /// Reads one chunk that is the whole text, and flushes.
@@ -65,13 +74,13 @@ impl StopStream {
         if tail.len()? > 0 {
             emit = emit.add(tail)?;
         }
-        let found = found.or_else(|| state.matched.as_ref().map(|found| found.clone_ref(py)));
+        let found = found.or_else(|| state.matched(py));
         Ok((emit, found))
     }
 
     fn set_armed(&self, py: Python<'_>, armed: bool) -> PyResult<()> {
         let mut state = self.state.enter(py)?;
-        if state.matched.is_none() && !state.flushed {
+        if !state.is_over() {
             state.matcher.set_armed(armed);
         }
         Ok(())
@@ -98,15 +107,37 @@ impl State {
         Err(error::chunk_type(chunk, self.raw))
     }
 
+    /// True when text can be read as it is: a text stream that is not over, behind nothing unfinished.
+    #[inline]
+    pub(super) fn takes_text(&self) -> bool {
+        !self.raw && !self.is_over() && self.decoder.is_empty()
+    }
+
+    /// True after a match, and after `flush`.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.flushed || self.matcher.matched().is_some()
+    }
+
+    /// The match that ended the stream, if one did.
+    pub(super) fn matched(&self, py: Python<'_>) -> Option<Py<StopMatch>> {
+        self.extras.as_ref()?.matched.as_ref().map(|found| found.clone_ref(py))
+    }
+
+    /// The regions as the caller gave them.
+    pub(super) fn regions(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
+        self.extras.as_ref()?.regions.as_ref().map(|regions| regions.clone_ref(py))
+    }
+
     /// The answer of a stream that is over, if it is.
     #[inline]
     fn over<'py>(&self, py: Python<'py>) -> PyResult<Option<Fed<'py>>> {
-        match &self.matched {
-            Some(found) => Ok(Some((self.nothing(py), Some(found.clone_ref(py))))),
-            None if self.flushed => {
-                Err(PyValueError::new_err("this stream was flushed: no more text can follow, reset() starts afresh"))
-            }
-            None => Ok(None),
+        if !self.is_over() {
+            return Ok(None);
+        }
+        match self.matched(py) {
+            Some(found) => Ok(Some((self.nothing(py), Some(found)))),
+            None => Err(flushed()),
         }
     }
 
@@ -125,8 +156,9 @@ impl State {
         if !self.decoder.is_empty() || chars.has_surrogate() {
             return self.join_text(set, chunk, chars);
         }
+        let fed = self.feed_chars(set, chunk, chars, |read| text::substring(chunk, read, chars.len()).map(Bound::into_any))?;
         self.last_text = true;
-        self.feed_chars(set, chunk, chars, |read| text::substring(chunk, read, chars.len()).map(Bound::into_any))
+        Ok(fed)
     }
 
     /// A chunk with halves of surrogate pairs, or behind something unfinished.
@@ -134,15 +166,14 @@ impl State {
     fn join_text<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyString>, chars: Chars<'_>) -> PyResult<Fed<'py>> {
         let py = chunk.py();
         let before = self.decoder;
-        let mut decoder = before;
-        let codes = decoder.join(chars.codes(), self.errors).map_err(|fault| error::fault(py, fault, Some(chunk)))?;
+        let Decoded { text: codes, next, fault } = before.join(chars.codes(), self.errors);
         let whole = text::from_codes(py, &codes);
-        self.last_text = true;
-        let fed = self.feed_chars(set, &whole, Chars::Full(&codes), |read| {
+        let fault = fault.map(|fault| error::fault(py, fault, Some(chunk)));
+        let fed = self.feed_decoded(set, &whole, Chars::Full(&codes), next, fault, |read| {
             let from = before.units_read(chars.codes(), read);
             text::substring(chunk, from, chars.len()).map(Bound::into_any)
         })?;
-        self.decoder = decoder;
+        self.last_text = true;
         Ok(fed)
     }
 
@@ -151,17 +182,40 @@ impl State {
         if let Some(answer) = self.over(py)? {
             return Ok(answer);
         }
-        let before = self.decoder;
-        let mut decoder = before;
-        let bytes = chunk.as_bytes();
-        let decoded = decoder.decode(bytes, self.errors).map_err(|fault| error::fault(py, fault, None))?;
+        let (before, bytes) = (self.decoder, chunk.as_bytes());
+        let Decoded { text: decoded, next, fault } = before.decode(bytes, self.errors);
         let whole = PyString::new(py, &decoded);
+        let fault = fault.map(|fault| error::fault(py, fault, None));
         let mut scratch = Vec::new();
         let chars = Chars::of(&whole, &mut scratch)?;
+        let fed = self.feed_decoded(set, &whole, chars, next, fault, |read| {
+            Ok(PyBytes::new(py, &bytes[before.bytes_read(bytes, read)..]).into_any())
+        })?;
         self.last_text = false;
-        let fed = self
-            .feed_chars(set, &whole, chars, |read| Ok(PyBytes::new(py, &bytes[before.bytes_read(bytes, read)..]).into_any()))?;
-        self.decoder = decoder;
+        Ok(fed)
+    }
+
+    /// Reads what a chunk says as far as it is valid; a fault behind a match is never looked at.
+    fn feed_decoded<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyString>,
+        chars: Chars<'_>,
+        next: Decoder,
+        fault: Option<PyErr>,
+        rest: impl FnOnce(usize) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Fed<'py>> {
+        let Some(fault) = fault else {
+            let fed = self.feed_chars(set, chunk, chars, rest)?;
+            self.decoder = next;
+            return Ok(fed);
+        };
+        let before = self.matcher.clone();
+        let fed = self.feed_chars(set, chunk, chars, rest)?;
+        if fed.1.is_none() {
+            self.matcher = before;
+            return Err(fault);
+        }
         Ok(fed)
     }
 
@@ -181,12 +235,7 @@ impl State {
             Chars::Wide(units) => self.advance(py, units)?,
             Chars::Full(units) => self.advance(py, units)?,
         };
-        let emit = if advance.released == 0 {
-            text::prefix(chunk, chars.len(), advance.passed)?
-        } else {
-            let head = str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
-            text::concat(head, chunk, advance.passed)?
-        };
+        let emit = text::emitted(self.matcher.released(held, advance.released), chunk, chars, advance.passed)?;
         let found = self.note_match(py, set, advance, rest)?;
         Ok((emit.into_any(), found))
     }
@@ -237,12 +286,12 @@ impl State {
         let rest = rest(found.read)?.unbind();
         let stop = set.get().stop(py, found.index)?;
         let found = StopMatch::wrap(py, &found, stop, rest)?;
-        self.matched = Some(found.clone_ref(py));
+        self.extras.get_or_insert_default().matched = Some(found.clone_ref(py));
         Ok(Some(found))
     }
 
     fn flush<'py>(&mut self, set: &Py<StopSet>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.matched.is_some() || self.flushed {
+        if self.is_over() {
             return Ok(self.nothing(py));
         }
         let mut out = self.nothing(py);
@@ -259,8 +308,9 @@ impl State {
             }
         }
         self.flushed = true;
-        let held = self.matcher.flush();
-        if held.is_empty() { Ok(out) } else { out.add(self.object(py, self.matcher.released(held, held.len()))) }
+        let held = self.matcher.held();
+        let count = self.matcher.flush();
+        if count == 0 { Ok(out) } else { out.add(self.object(py, self.matcher.released(held, count))) }
     }
 
     /// (UTF-8) bytes of the core as what this stream emits.
@@ -308,14 +358,15 @@ impl StopStream {
         state.decoder = Decoder::default();
         state.flushed = false;
         state.last_text = true;
-        state.matched = None;
+        if let Some(extras) = &mut state.extras {
+            extras.matched = None;
+        }
         Ok(())
     }
 
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let state = self.state.enter(py)?.clone_ref(py);
-        let regions = self.regions.as_ref().map(|regions| regions.clone_ref(py));
-        Ok(Self { set: self.set.clone_ref(py), regions, state: Exclusive::new(state) })
+        Ok(Self { set: self.set.clone_ref(py), state: Exclusive::new(state) })
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -329,7 +380,7 @@ impl StopStream {
 
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        Ok(self.state.enter(py)?.matched.as_ref().map(|found| found.clone_ref(py)))
+        Ok(self.state.enter(py)?.matched(py))
     }
 
     #[getter]
@@ -353,8 +404,9 @@ impl StopStream {
 
     #[getter]
     fn region<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let region = self.state.enter(py)?.matcher.region();
-        region.zip(self.regions.as_ref()).map(|(at, regions)| regions.bind(py).get_item(at)).transpose()
+        let state = self.state.enter(py)?;
+        let region = state.matcher.region().zip(state.regions(py));
+        region.map(|(at, regions)| regions.bind(py).get_item(at)).transpose()
     }
 
     #[getter]
@@ -366,7 +418,7 @@ impl StopStream {
         let state = self.state.enter(py)?;
         let kind = if state.raw { "byte_stream" } else { "stream" };
         let held = state.object(py, state.matcher.held_bytes()).repr()?;
-        let matched = match &state.matched {
+        let matched = match state.matched(py) {
             Some(found) => found.bind(py).repr()?.to_string(),
             None => "None".to_owned(),
         };
@@ -379,15 +431,27 @@ impl StopStream {
 }
 
 impl State {
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self {
-            matcher: self.matcher.clone(),
-            matched: self.matched.as_ref().map(|found| found.clone_ref(py)),
-            decoder: self.decoder,
-            errors: self.errors,
-            raw: self.raw,
-            flushed: self.flushed,
-            last_text: self.last_text,
-        }
+    /// A state as it was pickled.
+    pub(super) fn restored(
+        stream: (Matcher, Decoder, Errors),
+        [raw, flushed, last_text]: [bool; 3],
+        regions: Option<Py<PyTuple>>,
+        matched: Option<Py<StopMatch>>,
+    ) -> Self {
+        let (matcher, decoder, errors) = stream;
+        let extras = (regions.is_some() || matched.is_some()).then(|| Box::new(Extras { regions, matched }));
+        Self { matcher, decoder, errors, raw, flushed, last_text, extras }
     }
+
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        let extras = self.extras.as_ref().map(|_| Box::new(Extras { regions: self.regions(py), matched: self.matched(py) }));
+        let Self { decoder, errors, raw, flushed, last_text, .. } = *self;
+        Self { matcher: self.matcher.clone(), decoder, errors, raw, flushed, last_text, extras }
+    }
+}
+
+/// `ValueError` for a chunk that comes after the end.
+#[cold]
+pub(super) fn flushed() -> PyErr {
+    PyValueError::new_err("this stream was flushed: no more text can follow, reset() starts afresh")
 }

@@ -112,10 +112,56 @@ pub(super) fn from_codes<'py>(py: Python<'py>, codes: &[u32]) -> Bound<'py, PySt
     PyString::new(py, &text)
 }
 
-/// The first `count` characters of `text`: `text` itself if that is all of it.
+/// What is sent on: `head` (UTF-8) followed by the first `count` characters of `text`, whose storage is `chars`. `text` itself if
+/// that is all.
+///
+/// A new `str` is in its canonical form: one that is wider than its characters would compare unequal to the same text.
 #[inline]
-pub(super) fn prefix<'py>(text: &Bound<'py, PyString>, len: usize, count: usize) -> PyResult<Bound<'py, PyString>> {
-    if count == len { Ok(text.clone()) } else { substring(text, 0, count) }
+pub(super) fn emitted<'py>(
+    head: &[u8],
+    text: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    count: usize,
+) -> PyResult<Bound<'py, PyString>> {
+    if head.is_empty() && count == chars.len() {
+        return Ok(text.clone());
+    }
+    #[cfg(not(Py_LIMITED_API))]
+    if let Chars::Narrow(units) = chars {
+        if head.is_ascii() && units[..count].is_ascii() {
+            return ascii(text.py(), head, &units[..count]);
+        }
+    }
+    let py = text.py();
+    let head = PyString::new(py, str::from_utf8(head).unwrap_or(""));
+    if count == 0 {
+        return Ok(head);
+    }
+    let tail = substring(text, 0, count)?;
+    // SAFETY: both are `str`; the function returns a new reference or sets an exception.
+    unsafe {
+        let joined = pyo3::ffi::PyUnicode_Concat(head.as_ptr(), tail.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, joined)?.cast_into_unchecked())
+    }
+}
+
+/// A new ASCII `str`, in one allocation.
+#[cfg(not(Py_LIMITED_API))]
+fn ascii<'py>(py: Python<'py>, head: &[u8], tail: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    use pyo3::ffi;
+    let len = head.len() + tail.len();
+    // SAFETY: a `str` of `len` ASCII characters has `len` bytes of storage behind `PyUnicode_DATA`, which no one else can see
+    // yet; `head` and `tail` fill them exactly. For `len` 0 CPython gives the shared empty string, and nothing is written.
+    unsafe {
+        let text = ffi::PyUnicode_New(isize::try_from(len).unwrap_or(isize::MAX), 127);
+        let text = Bound::from_owned_ptr_or_err(py, text)?.cast_into_unchecked();
+        if len > 0 {
+            let data = ffi::PyUnicode_DATA(text.as_ptr()).cast::<u8>();
+            std::ptr::copy_nonoverlapping(head.as_ptr(), data, head.len());
+            std::ptr::copy_nonoverlapping(tail.as_ptr(), data.add(head.len()), tail.len());
+        }
+        Ok(text)
+    }
 }
 
 /// `text[start:end]`, in its canonical form: a `str` that is wider than its characters compares unequal to the same text.
@@ -125,20 +171,5 @@ pub(super) fn substring<'py>(text: &Bound<'py, PyString>, start: usize, end: usi
     unsafe {
         let part = pyo3::ffi::PyUnicode_Substring(text.as_ptr(), start, end);
         Ok(Bound::from_owned_ptr_or_err(text.py(), part)?.cast_into_unchecked())
-    }
-}
-
-/// `head` (UTF-8) followed by the first `count` characters of `text`.
-pub(super) fn concat<'py>(head: &str, text: &Bound<'py, PyString>, count: usize) -> PyResult<Bound<'py, PyString>> {
-    let py = text.py();
-    let head = PyString::new(py, head);
-    if count == 0 {
-        return Ok(head);
-    }
-    let tail = substring(text, 0, count)?;
-    // SAFETY: both are `str`; the function returns a new reference or sets an exception.
-    unsafe {
-        let joined = pyo3::ffi::PyUnicode_Concat(head.as_ptr(), tail.as_ptr());
-        Ok(Bound::from_owned_ptr_or_err(py, joined)?.cast_into_unchecked())
     }
 }

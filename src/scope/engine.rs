@@ -273,11 +273,11 @@ impl Scoped {
     }
 
     /// Ends the text: what is held moves to `released`.
-    pub(crate) fn flush(&mut self) -> usize {
+    pub(crate) fn flush(&mut self) {
         self.released = std::mem::take(&mut self.held);
+        self.held_len = 0;
         self.state = 0;
         self.keeper = Keeper::default();
-        std::mem::take(&mut self.held_len)
     }
 
     /// The state as plain values.

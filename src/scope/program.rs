@@ -4,8 +4,10 @@
 //! there and how long the held text is, so that a token costs no walk of any chain.
 #![forbid(unsafe_code)]
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::{Include, Scope};
-use crate::automaton::{Alphabet, Automaton, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth};
+use crate::automaton::{Alphabet, Automaton, MATCH, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth};
 use crate::error::Error;
 use crate::set::StopSet;
 use crate::stops::Tie;
@@ -27,6 +29,7 @@ pub(crate) struct Program {
 #[derive(Debug)]
 pub(crate) struct Awake {
     alphabet: Alphabet,
+    patterns: Patterns,
     table: Table,
     levels: Vec<u32>,
     fail: Vec<u32>,
@@ -37,12 +40,17 @@ pub(crate) struct Awake {
     best: Vec<u32>,
     /// The opener that ends at a node.
     opener: Vec<u32>,
-    /// Units to hold at a node when armed, and when disarmed by hand.
-    hold_armed: Vec<u32>,
-    hold_disarmed: Vec<u32>,
+    /// Units to hold at a node when armed, and when disarmed by hand, as far as asked for already; [`UNKNOWN`] else.
+    hold_armed: Vec<AtomicU32>,
+    hold_disarmed: Vec<AtomicU32>,
     stops: Vec<Stop>,
     tie: Tie,
+    /// Text that holds nothing can get in the way of text that would: some stops are included and others not, or there are openers.
+    contextual: bool,
 }
+
+/// No node is that deep.
+const UNKNOWN: u32 = u32::MAX;
 
 /// What the hold rule needs to know of a stop. Patterns behind the stops are openers.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +109,14 @@ impl Awake {
         let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());
         let table = Table::new(trie, &alphabet, None, |n| best[n as usize] != NONE || opener[n as usize] != NONE);
-        let mut awake = Self {
+        let unknown = || (0..fail.len()).map(|_| AtomicU32::new(UNKNOWN)).collect();
+        let mixed = included.contains(&true) && included.contains(&false);
+        Self {
+            hold_armed: unknown(),
+            hold_disarmed: unknown(),
+            contextual: mixed || !scope.asleep_inside.is_empty(),
             alphabet,
+            patterns,
             table,
             levels,
             fail,
@@ -110,33 +124,17 @@ impl Awake {
             range,
             best,
             opener,
-            hold_armed: Vec::new(),
-            hold_disarmed: Vec::new(),
             stops,
             tie: set.tie(),
-        };
-        awake.hold_armed = awake.hold(|stop, depth| stop.inner_end <= depth);
-        awake.hold_disarmed = awake.hold(|_, _| true);
-        awake
-    }
-
-    /// For each node, the depth of its longest suffix below which a stop stands that `live` lets hold text back.
-    fn hold(&self, live: impl Fn(&Stop, u32) -> bool) -> Vec<u32> {
-        let mut hold = vec![0; self.fail.len()];
-        for node in 1..hold.len() {
-            let depth = self.depth(id(node));
-            let held = self.below(id(node), depth).any(|stop| live(stop, depth));
-            hold[node] = if held { depth } else { hold[self.fail[node] as usize] };
         }
-        hold
     }
 
     /// Stops longer than `depth` that begin with the string of `node`, which is `depth` long, and are not emitted themselves.
-    fn below(&self, node: u32, depth: u32) -> impl Iterator<Item = &Stop> {
+    fn below(&self, node: u32, depth: u32) -> impl Iterator<Item = u32> {
         let (from, to) = self.range[node as usize];
         let order = &self.order[from as usize..to as usize];
-        let stops = order.iter().filter_map(|&pattern| self.stops.get(pattern as usize));
-        stops.filter(move |stop| stop.len > depth && !stop.included)
+        let holds = move |stop: &Stop| stop.len > depth && !stop.included;
+        order.iter().copied().filter(move |&pattern| self.stops.get(pattern as usize).is_some_and(holds))
     }
 
     #[inline]
@@ -201,25 +199,64 @@ impl Awake {
         self.stops[stop].len.into()
     }
 
-    /// Units to hold at `node`: see [`Hold`].
+    /// Units to hold at `node`, none of which may lie further back than `room` units: see [`Hold`].
     pub(crate) fn hold_len(&self, node: u32, rule: Hold, room: u64) -> u64 {
-        let settled = match rule {
-            Hold::Armed => u64::from(self.hold_armed[node as usize]),
-            Hold::Disarmed => u64::from(self.hold_disarmed[node as usize]),
-            Hold::ArmsAfter { .. } => u64::MAX,
+        let known = match rule {
+            Hold::Armed => &self.hold_armed,
+            Hold::Disarmed => &self.hold_disarmed,
+            Hold::ArmsAfter { .. } => return self.find_hold(node, rule, room),
         };
-        if settled <= room {
-            return settled;
+        if room < u64::from(self.depth(node)) {
+            return self.find_hold(node, rule, room);
         }
+        // Threads may race to find the same number; it is the same number.
+        let known = &known[node as usize];
+        let mut hold = known.load(Ordering::Relaxed);
+        if hold == UNKNOWN {
+            hold = u32::try_from(self.find_hold(node, rule, room)).unwrap_or(0);
+            known.store(hold, Ordering::Relaxed);
+        }
+        hold.into()
+    }
+
+    /// The longest suffix of a node's string from which a stop can still come to fire.
+    fn find_hold(&self, node: u32, rule: Hold, room: u64) -> u64 {
         let mut at = node;
         while at != 0 {
             let depth = self.depth(at);
-            if u64::from(depth) <= room && self.below(at, depth).any(|stop| rule.lets(stop, depth)) {
+            let can_fire = |pattern| self.can_fire(node, pattern, depth, rule, room);
+            if u64::from(depth) <= room && self.below(at, depth).any(can_fire) {
                 return depth.into();
             }
             at = self.fail[at as usize];
         }
         0
+    }
+
+    /// Whether a stop, the first `depth` units of which were just read, fires if its other units come now.
+    fn can_fire(&self, node: u32, pattern: u32, depth: u32, rule: Hold, room: u64) -> bool {
+        let stop = &self.stops[pattern as usize];
+        if !rule.lets(stop, depth) || !self.contextual {
+            return rule.lets(stop, depth);
+        }
+        // Something that began earlier and holds nothing, an opener or an included stop, may end first. Try it out.
+        let (mut state, mut read) = (node, 0);
+        for &class in &self.patterns.get(pattern)[depth as usize..] {
+            state = self.table.step(state, class) & !MATCH;
+            read += 1;
+            let last = depth + read == stop.len;
+            let counts = match rule {
+                Hold::Armed => true,
+                Hold::Disarmed => last,
+                Hold::ArmsAfter { units } => u64::from(read) > units,
+            };
+            match self.stop(state, room + u64::from(read)).filter(|_| counts) {
+                Some(first) => return last && first == pattern as usize,
+                None if self.opener[state as usize] != NONE => return false,
+                None => {}
+            }
+        }
+        false
     }
 }
 

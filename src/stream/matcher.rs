@@ -17,7 +17,6 @@ use crate::set::StopSet;
 #[derive(Clone, Debug)]
 pub struct Matcher {
     pub(super) set: StopSet,
-    pub(super) over: Over,
     pub(super) engine: Engine,
     pub(super) matched: Option<Box<Match>>,
 }
@@ -38,28 +37,11 @@ pub(super) struct Scoping {
     pub(super) state: Scoped,
 }
 
-/// A reference to what was held back before a chunk, to be asked for after it.
+/// A reference to what was held back before a chunk, to be asked for after it. It costs nothing to take.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// A stop that begins with the held text; meaningless for a scoped stream, or when `len` is 0.
-    stop: u32,
-    len: u32,
-}
-
-impl Held {
-    /// Units held back.
-    #[inline]
-    #[must_use]
-    pub fn len(self) -> usize {
-        self.len as usize
-    }
-
-    /// True when nothing is held back.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
+    /// The state that stands for it; 0 for a scoped stream, which keeps the text itself.
+    state: u32,
 }
 
 impl Matcher {
@@ -86,14 +68,21 @@ impl Matcher {
         let straddles = *include_stop == Include::All && !set.unreachable().is_empty();
         let plain = scope.is_default() && !matches!(include_stop, Include::Only(_)) && !straddles;
         let engine = if plain {
-            Engine::Plain(Plain { include_stop: *include_stop == Include::All, ..Plain::default() })
+            Engine::Plain(Plain::new(over, *include_stop == Include::All))
         } else {
             let program = set.program(over, include_stop, scope)?;
             let state = Scoped::new(scope.arm_after, scope.start_asleep);
             let (scope, include) = (Arc::new(scope.clone()), include_stop.clone());
             Engine::Scoped(Box::new(Scoping { program, scope, include, state }))
         };
-        Ok(Self { set, over, engine, matched: None })
+        Ok(Self { set, engine, matched: None })
+    }
+
+    pub(super) fn over(&self) -> Over {
+        match &self.engine {
+            Engine::Plain(plain) => plain.over,
+            Engine::Scoped(scoping) => scoping.program.over,
+        }
     }
 
     /// The compiled set.
@@ -142,14 +131,17 @@ impl Matcher {
     #[must_use]
     pub fn held(&self) -> Held {
         match &self.engine {
-            Engine::Plain(plain) => {
-                let automaton = self.set.automaton(self.over);
-                let len = plain.held_len(automaton);
-                let stop = if len == 0 { 0 } else { automaton.stop(plain.state) };
-                // Both are below 2^30 by the limits of a list.
-                Held { stop: u32::try_from(stop).unwrap_or(0), len: u32::try_from(len).unwrap_or(0) }
-            }
-            Engine::Scoped(scoping) => Held { stop: 0, len: u32::try_from(scoping.state.held().1).unwrap_or(0) },
+            Engine::Plain(plain) => Held { state: plain.state },
+            Engine::Scoped(_) => Held { state: 0 },
+        }
+    }
+
+    /// Units held back now.
+    #[must_use]
+    pub fn held_len(&self) -> usize {
+        match &self.engine {
+            Engine::Plain(plain) => plain.held_len(self.set.automaton(plain.over)),
+            Engine::Scoped(scoping) => scoping.state.held().1,
         }
     }
 
@@ -157,17 +149,18 @@ impl Matcher {
     #[must_use]
     pub fn held_bytes(&self) -> &[u8] {
         match &self.engine {
-            Engine::Plain(_) => self.released(self.held(), self.held().len()),
+            Engine::Plain(_) => self.released(self.held(), self.held_len()),
             Engine::Scoped(scoping) => scoping.state.held().0,
         }
     }
 
     /// The first `count` units of what was held back before the last chunk, as many as that chunk released.
+    #[inline]
     #[must_use]
     pub fn released(&self, held: Held, count: usize) -> &[u8] {
         match &self.engine {
             _ if count == 0 => &[],
-            Engine::Plain(_) => self.prefix_of(held.stop as usize, count),
+            Engine::Plain(plain) => self.prefix_of(self.set.automaton(plain.over).stop(held.state), count),
             Engine::Scoped(scoping) => scoping.state.released(),
         }
     }
@@ -175,7 +168,7 @@ impl Matcher {
     /// The first `count` units of a stop, as (UTF-8) bytes.
     pub(super) fn prefix_of(&self, stop: usize, count: usize) -> &[u8] {
         let stop = self.set.get(stop);
-        if self.over == Over::Bytes || self.set.stops().is_ascii() {
+        if self.over() == Over::Bytes || self.set.stops().is_ascii() {
             return &stop[..count];
         }
         let text = str::from_utf8(stop).unwrap_or("");
@@ -189,17 +182,28 @@ impl Matcher {
     #[inline]
     pub fn advance<U: Unit>(&mut self, chunk: &[U]) -> Advance {
         if self.matched.is_some() {
-            return self.over();
+            return self.ended();
         }
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance(self.set.automaton(self.over), chunk),
+            Engine::Plain(plain) => plain.advance(self.set.automaton(plain.over), chunk),
             Engine::Scoped(scoping) => scoping.state.advance(&scoping.program, chunk),
         };
         self.note(advance)
     }
 
+    /// Reads one chunk if no stop ends in it and the stream has no scopes; `None`, with nothing changed, else.
+    ///
+    /// For callers whose way of handling a match is slow: the usual chunk needs no copy and no match.
+    #[inline]
+    pub fn advance_unmatched<U: Unit>(&mut self, chunk: &[U]) -> Option<Advance> {
+        match &mut self.engine {
+            Engine::Plain(plain) if self.matched.is_none() => plain.advance_unmatched(self.set.automaton(plain.over), chunk),
+            _ => None,
+        }
+    }
+
     #[cold]
-    fn over(&self) -> Advance {
+    fn ended(&self) -> Advance {
         Advance { released: 0, passed: 0, matched: self.matched().cloned() }
     }
 
@@ -215,10 +219,10 @@ impl Matcher {
         pause: impl FnMut() -> Result<(), E>,
     ) -> Result<Advance, E> {
         if self.matched.is_some() {
-            return Ok(self.over());
+            return Ok(self.ended());
         }
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance_in_slices(self.set.automaton(self.over), chunk, slice, pause)?,
+            Engine::Plain(plain) => plain.advance_in_slices(self.set.automaton(plain.over), chunk, slice, pause)?,
             Engine::Scoped(scoping) => scoping.state.advance_in_slices(&scoping.program, chunk, slice, pause)?,
         };
         Ok(self.note(advance))
@@ -227,7 +231,7 @@ impl Matcher {
     /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
     pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance_last_chunk(self.set.automaton(self.over), unit),
+            Engine::Plain(plain) => plain.advance_last_chunk(self.set.automaton(plain.over), unit),
             Engine::Scoped(scoping) => scoping.state.advance_last_chunk(&scoping.program, unit),
         };
         self.note(advance)
@@ -241,15 +245,13 @@ impl Matcher {
         advance
     }
 
-    /// Ends the text: everything held is released, all of it to be asked for by [`Matcher::released`]. What the caller
-    /// feeds after it is matched afresh.
-    pub fn flush(&mut self) -> Held {
-        let held = self.held();
+    /// Ends the text: everything held is released; gives how many units, to be asked for by [`Matcher::released`]. What
+    /// the caller feeds after it is matched afresh.
+    pub fn flush(&mut self) -> usize {
+        let held = self.held_len();
         match &mut self.engine {
             Engine::Plain(plain) => plain.state = 0,
-            Engine::Scoped(scoping) => {
-                scoping.state.flush();
-            }
+            Engine::Scoped(scoping) => scoping.state.flush(),
         }
         held
     }
@@ -257,7 +259,7 @@ impl Matcher {
     /// Back to the state in which the matcher was made.
     pub fn reset(&mut self) {
         match &mut self.engine {
-            Engine::Plain(plain) => *plain = Plain { include_stop: plain.include_stop, ..Plain::default() },
+            Engine::Plain(plain) => *plain = Plain::new(plain.over, plain.include_stop),
             Engine::Scoped(scoping) => {
                 scoping.state = Scoped::new(scoping.scope.arm_after, scoping.scope.start_asleep);
             }
@@ -273,7 +275,7 @@ impl Matcher {
             }
             let (include, scope) = (plain.include_stop.into(), Scope::default());
             // Without markers there is nothing to refuse.
-            let Ok(program) = self.set.program(self.over, &include, &scope) else { return };
+            let Ok(program) = self.set.program(plain.over, &include, &scope) else { return };
             let window = self.window();
             let counters = (plain.seen, plain.chunks, plain.marks.clone());
             let state = Scoped::take_over(&program, &window, !plain.include_stop, counters);
@@ -287,7 +289,7 @@ impl Matcher {
     /// What a plain state stands for: the held text, or what would be held if stops were not included.
     pub(super) fn window(&self) -> Vec<u8> {
         let Engine::Plain(plain) = &self.engine else { return Vec::new() };
-        let automaton = self.set.automaton(self.over);
+        let automaton = self.set.automaton(plain.over);
         match automaton.depth(plain.state) as usize {
             0 => Vec::new(),
             depth => self.prefix_of(automaton.stop(plain.state), depth).to_vec(),

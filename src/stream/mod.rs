@@ -14,7 +14,7 @@ pub use snapshot::{Place, Snapshot};
 
 pub(crate) use marks::Marks;
 
-use crate::decode::{Decoder, Errors, Fault, REPLACEMENT};
+use crate::decode::{Decoded, Decoder, Errors, Fault, REPLACEMENT};
 use crate::error::Error;
 use crate::scope::{Include, Scope};
 use crate::set::StopSet;
@@ -116,7 +116,20 @@ impl Stream {
         if let Some(found) = self.matcher.matched() {
             return Ok(Some(found.clone()));
         }
-        let text = self.decoder.decode(chunk, self.errors)?;
+        let Decoded { text, next, fault } = self.decoder.decode(chunk, self.errors);
+        if let Some(fault) = fault {
+            // A fault behind a stop is never looked at, so it must not matter that it came in the same chunk.
+            let mut ahead = self.clone();
+            let emitted = out.len();
+            let found = ahead.feed_text(&text, out);
+            if found.is_none() {
+                out.truncate(emitted);
+                return Err(fault);
+            }
+            *self = ahead;
+            return Ok(found);
+        }
+        self.decoder = next;
         Ok(self.feed_text(&text, out))
     }
 
@@ -155,8 +168,9 @@ impl Stream {
                 return advance.matched;
             }
         }
-        let held = self.matcher.flush();
-        self.release(held, held.len(), out);
+        let held = self.matcher.held();
+        let count = self.matcher.flush();
+        self.release(held, count, out);
         None
     }
 
@@ -169,7 +183,7 @@ impl Stream {
     /// Characters held back now.
     #[must_use]
     pub fn held_len(&self) -> usize {
-        self.matcher.held().len()
+        self.matcher.held_len()
     }
 
     /// The matcher inside: arming, regions, counters.
@@ -216,8 +230,9 @@ impl ByteStream {
 
     /// Ends the stream: appends all that was held.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
-        let held = self.matcher.flush();
-        out.extend_from_slice(self.matcher.released(held, held.len()));
+        let held = self.matcher.held();
+        let count = self.matcher.flush();
+        out.extend_from_slice(self.matcher.released(held, count));
     }
 
     /// What is held back now.

@@ -5,12 +5,13 @@
 #![forbid(unsafe_code)]
 
 use super::{Advance, Match, marks::Marks};
-use crate::automaton::{Automaton, MATCH, Unit};
+use crate::automaton::{Automaton, MATCH, Over, Unit};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plain {
     /// The automaton's state; never one with [`MATCH`].
     pub(crate) state: u32,
+    pub(crate) over: Over,
     /// With it nothing is held, since the stop itself is emitted.
     pub(crate) include_stop: bool,
     /// Units read.
@@ -21,6 +22,10 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
+    pub(crate) fn new(over: Over, include_stop: bool) -> Self {
+        Self { state: 0, over, include_stop, seen: 0, chunks: 0, marks: Marks::default() }
+    }
+
     /// How many units are held back.
     #[inline]
     pub(crate) fn held_len(&self, automaton: &Automaton) -> usize {
@@ -38,6 +43,18 @@ impl Plain {
             return Advance { released: 0, passed: chunk.len(), matched: None };
         }
         self.settle(automaton, state, read)
+    }
+
+    /// Reads one chunk if no stop ends in it; `None`, with nothing changed, if one does.
+    #[inline]
+    pub(crate) fn advance_unmatched<U: Unit>(&mut self, automaton: &Automaton, chunk: &[U]) -> Option<Advance> {
+        let (state, read) = automaton.walk(self.state, chunk);
+        if state | self.state == 0 {
+            self.seen += chunk.len() as u64;
+            self.chunks += 1;
+            return Some(Advance { released: 0, passed: chunk.len(), matched: None });
+        }
+        (state & MATCH == 0).then(|| self.settle(automaton, state, read))
     }
 
     /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state as it was.

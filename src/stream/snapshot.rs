@@ -68,8 +68,8 @@ impl Matcher {
         let marks = Marks::import(first, later);
         match (&mut self.engine, place) {
             (Engine::Plain(plain), Place::Plain(window)) => {
-                let automaton = self.set.automaton(self.over);
-                let units: Vec<u32> = self.over.units(&window).collect();
+                let automaton = self.set.automaton(plain.over);
+                let units: Vec<u32> = plain.over.units(&window).collect();
                 let (state, read) = automaton.walk(0, &units);
                 let whole = read == units.len() && automaton.depth(state) as usize == read;
                 let lossless = units.is_empty() == window.is_empty();
