@@ -10,6 +10,7 @@ mod scope;
 mod set;
 mod stops;
 mod stream;
+pub mod wire;
 
 pub use automaton::Unit;
 pub use decode::{Decoded, Decoder, Errors, Fault};

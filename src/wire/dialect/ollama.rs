@@ -1,0 +1,159 @@
+//! Ollama's own API: one object a line. `/api/chat` has text in `message.content`, `/api/generate` in `response`.
+//!
+//! The last line (`done: true`) carries the figures, so a drained stream gets its end there; else the line in which the stop was
+//! completed becomes the last one. Ollama says "stop" for an end of its own and for a stop string alike, and so does the cutter.
+#![forbid(unsafe_code)]
+
+use super::super::edit::Edits;
+use super::super::entries::COLUMNS;
+use super::super::framing::Framing;
+use super::super::json::{Cursor, Kind, Result, once};
+use super::super::layout::{Choice, End, Layout, Make, Part, Shape};
+use super::put;
+
+pub(in super::super) static CHAT: Shape = Shape {
+    framing: Framing::Lines,
+    done: false,
+    ends_last: true,
+    repeats: false,
+    field: None,
+    scan: scan_chat,
+    scan_body: scan_chat,
+    end,
+    make: make_chat,
+    put_entries,
+};
+
+pub(in super::super) static GENERATE: Shape =
+    Shape { scan: scan_generate, scan_body: scan_generate, make: make_generate, ..CHAT };
+
+fn scan_chat(json: &[u8], layout: &mut Layout) -> Result<()> {
+    scan(json, layout, |cursor, key, choice, layout| match key {
+        b"message" if cursor.kind() == Kind::Object => {
+            let span = cursor.object(|cursor, key| match key {
+                b"content" => text(cursor, Part::Content, "content", layout),
+                b"thinking" => text(cursor, Part::Reasoning, "thinking", layout),
+                b"tool_calls" => {
+                    choice.calls = Some(cursor.skip()?);
+                    Ok(())
+                }
+                _ => cursor.skip().map(|_| ()),
+            })?;
+            once(&mut choice.holder, span, span.start)
+        }
+        _ => cursor.skip().map(|_| ()),
+    })
+}
+
+fn scan_generate(json: &[u8], layout: &mut Layout) -> Result<()> {
+    scan(json, layout, |cursor, key, _, layout| match key {
+        b"response" => text(cursor, Part::Content, "response", layout),
+        b"thinking" => text(cursor, Part::Reasoning, "thinking", layout),
+        _ => cursor.skip().map(|_| ()),
+    })
+}
+
+fn text(cursor: &mut Cursor<'_>, part: Part, field: &'static str, layout: &mut Layout) -> Result<()> {
+    match cursor.string_or_skip()? {
+        Some(span) => layout.text(part, field, span),
+        None => Ok(()),
+    }
+}
+
+fn scan(
+    json: &[u8],
+    layout: &mut Layout,
+    mut own: impl FnMut(&mut Cursor<'_>, &[u8], &mut Choice, &mut Layout) -> Result<()>,
+) -> Result<()> {
+    let mut cursor = Cursor::new(json);
+    let mut choice = Choice::default();
+    choice.span = cursor.object(|cursor, key| match key {
+        b"done" => {
+            choice.finished = cursor.kind() == Kind::True;
+            let span = cursor.skip()?;
+            once(&mut choice.finish, span, span.start)
+        }
+        b"done_reason" => {
+            let span = cursor.skip()?;
+            once(&mut choice.more[0], span, span.start)
+        }
+        b"logprobs" => {
+            let is_array = cursor.kind() == Kind::Array;
+            let span = cursor.skip()?;
+            if is_array {
+                once(&mut choice.columns[0], span, span.start)?;
+            }
+            once(&mut choice.logprobs, span, span.start)
+        }
+        b"error" => {
+            layout.error |= cursor.kind() != Kind::Null;
+            cursor.skip().map(|_| ())
+        }
+        _ => own(cursor, key, &mut choice, layout),
+    })?;
+    layout.choices.push(choice);
+    cursor.end()
+}
+
+fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+    let last = choice.span.end - 1;
+    match choice.finish {
+        Some(finish) if finish.of(json) == b"true" => {}
+        Some(finish) => edits.replace(finish, b"true"),
+        None => edits.insert(last, b",\"done\":true"),
+    }
+    let at = choice.finish.map_or(last, |finish| finish.end);
+    match choice.more[0] {
+        Some(reason) if reason.of(json) == b"\"stop\"" => {}
+        Some(reason) => edits.replace(reason, b"\"stop\""),
+        None => edits.insert(at, b",\"done_reason\":\"stop\""),
+    }
+    if let Some(calls) = choice.calls {
+        edits.replace(calls, b"null");
+    }
+    if let Some(field) = end.field {
+        edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));
+    }
+}
+
+/// The last line's pattern serves for a text line too: a line of which only the text, the log-probabilities and the end differ.
+fn make_chat(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
+    let Some(choice) = layout.choices.first() else { return };
+    if let Some(message) = choice.holder {
+        edits.replace_with(message, |ink| {
+            ink.extend_from_slice(b"{\"role\":\"assistant\",");
+            if make.part == Part::Reasoning {
+                ink.extend_from_slice(b"\"content\":\"\",");
+            }
+            ink.extend_from_slice(format!("\"{}\":", make.field).as_bytes());
+            put::quoted(make.text, ink);
+            ink.push(b'}');
+        });
+    }
+    unfinished(json, choice, make, edits);
+}
+
+fn make_generate(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
+    let Some(choice) = layout.choices.first() else { return };
+    for text in &layout.texts {
+        edits.replace(text.span, if text.part == make.part { make.text } else { b"" });
+    }
+    unfinished(json, choice, make, edits);
+}
+
+fn unfinished(json: &[u8], choice: &Choice, make: &Make<'_>, edits: &mut Edits) {
+    if let Some(finish) = choice.finish.filter(|finish| finish.of(json) != b"false") {
+        edits.replace(finish, b"false");
+    }
+    if let Some(logprobs) = choice.logprobs {
+        edits.replace(logprobs, &[b"[", make.entries[0].as_slice(), b"]"].concat());
+    }
+}
+
+fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits) {
+    let value = [b"[", entries[0].as_slice(), b"]"].concat();
+    match choice.logprobs {
+        Some(span) => edits.replace(span, &value),
+        None => edits.insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
+    }
+}

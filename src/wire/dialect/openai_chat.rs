@@ -1,0 +1,147 @@
+//! `OpenAI` chat completions, and the servers that speak them with fields of their own: vLLM (`stop_reason`), `SGLang` (`matched_stop`), `DeepSeek`
+//! (`reasoning_content`), TGI and llama.cpp.
+//!
+//! Text stands in `choices[].delta.content` (`message.content` in a whole answer). A match ends its choice in its own frame:
+//! `finish_reason` becomes `"stop"`, which is the shape vLLM sends too. `refusal`, `audio`, `tool_calls` are left alone.
+#![forbid(unsafe_code)]
+
+use super::super::edit::Edits;
+use super::super::entries::COLUMNS;
+use super::super::framing::Framing;
+use super::super::json::{Cursor, Kind, Result, once};
+use super::super::layout::{Choice, End, Layout, Make, Part, Shape};
+use super::{frame_fields, put};
+
+pub(in super::super) static SHAPE: Shape = Shape {
+    framing: Framing::Events,
+    done: true,
+    ends_last: false,
+    repeats: false,
+    field: Some("stop_reason"),
+    scan,
+    scan_body: scan,
+    end,
+    make,
+    put_entries,
+};
+
+fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
+    frame_fields(json, layout, b"choices", choice)
+}
+
+fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+    choice.span = cursor.object(|cursor, key| {
+        match key {
+            b"index" => choice.index = cursor.number()?,
+            b"delta" | b"message" if cursor.kind() == Kind::Object => {
+                let span = message(cursor, choice, layout)?;
+                once(&mut choice.holder, span, span.start)?;
+            }
+            b"logprobs" => logprobs(cursor, choice)?,
+            _ => return ending(cursor, key, choice),
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn message(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<super::super::json::Span> {
+    cursor.object(|cursor, key| {
+        let (part, field) = match key {
+            b"content" => (Part::Content, "content"),
+            b"reasoning" => (Part::Reasoning, "reasoning"),
+            b"reasoning_content" => (Part::Reasoning, "reasoning_content"),
+            b"tool_calls" => {
+                choice.calls = Some(cursor.skip()?);
+                return Ok(());
+            }
+            _ => return cursor.skip().map(|_| ()),
+        };
+        match cursor.string_or_skip()? {
+            Some(span) => layout.text(part, field, span),
+            None => Ok(()),
+        }
+    })
+}
+
+fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
+    let span = if cursor.kind() == Kind::Object {
+        cursor.object(|cursor, key| {
+            if key == b"content" && cursor.kind() == Kind::Array {
+                let span = cursor.skip()?;
+                return once(&mut choice.columns[0], span, span.start);
+            }
+            cursor.skip().map(|_| ())
+        })?
+    } else {
+        cursor.skip()?
+    };
+    once(&mut choice.logprobs, span, span.start)
+}
+
+/// `finish_reason` and the stop's name, which the completions dialect shares.
+pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -> Result<()> {
+    match key {
+        b"finish_reason" => {
+            let finished = cursor.kind() == Kind::String;
+            let span = cursor.skip()?;
+            choice.finished = finished;
+            once(&mut choice.finish, span, span.start)
+        }
+        b"stop_reason" | b"matched_stop" => {
+            choice.matched_stop |= key == b"matched_stop";
+            choice.stop = Some(cursor.skip()?);
+            Ok(())
+        }
+        _ => cursor.skip().map(|_| ()),
+    }
+}
+
+pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+    let finish = match choice.finish {
+        Some(finish) => {
+            // TGI says "stop_sequence" here for a stop of its own; that is its word for the same thing.
+            if !matches!(finish.of(json), b"\"stop\"" | b"\"stop_sequence\"") {
+                edits.replace(finish, b"\"stop\"");
+            }
+            finish.end
+        }
+        None => {
+            edits.insert(choice.span.end - 1, b",\"finish_reason\":\"stop\"");
+            choice.span.end - 1
+        }
+    };
+    if let Some(calls) = choice.calls {
+        edits.replace(calls, b"null");
+    }
+    let Some(field) = end.field else { return };
+    match choice.stop {
+        Some(stop) => edits.replace_with(stop, |ink| put::quoted(end.stop, ink)),
+        None => edits.replace_with(put::point(finish), |ink| put::field(field, end.stop, ink)),
+    }
+}
+
+fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
+    let Some(list) = layout.list else { return };
+    edits.replace_with(list, |ink| {
+        ink.extend_from_slice(format!("[{{\"index\":{},\"delta\":{{\"{}\":\"", make.index, make.field).as_bytes());
+        ink.extend_from_slice(make.text);
+        ink.extend_from_slice(b"\"},\"logprobs\":");
+        if make.has_entries() {
+            ink.extend_from_slice(b"{\"content\":[");
+            ink.extend_from_slice(&make.entries[0]);
+            ink.extend_from_slice(b"],\"refusal\":null}");
+        } else {
+            ink.extend_from_slice(b"null");
+        }
+        ink.extend_from_slice(b",\"finish_reason\":null}]");
+    });
+}
+
+fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits) {
+    let value = [b"{\"content\":[", entries[0].as_slice(), b"],\"refusal\":null}"].concat();
+    match choice.logprobs {
+        Some(span) => edits.replace(span, &value),
+        None => edits.insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
+    }
+}

@@ -1,0 +1,656 @@
+//! The Responses API: typed events with sequence numbers, and the full text again in four places at the end.
+//!
+//! Text comes in `response.output_text.delta`. A stream that is not cut has nothing to rewrite, since what was held leaves in a delta of its own before the
+//! first repeat; events behind that delta get the next sequence numbers. On a match the four events that close the answer are written after the
+//! stream's own templates (`response.created`, `response.output_item.added`, `response.content_part.added`), or, for a drained
+//! stream, the upstream's are rewritten. A stop completes a response: `status` is `completed`.
+#![forbid(unsafe_code)]
+
+use super::super::blocks::{Block, Blocks, Key};
+use super::super::edit::Edits;
+use super::super::entries::{Entries, Progress};
+use super::super::event::Event;
+use super::super::json::{Cursor, Kind, Result, Span, once};
+use super::super::layout::Part;
+use super::super::options::{OnError, OnMatch, StopField};
+use super::super::{Context, Fault, text};
+use super::put;
+use crate::stream::Match;
+
+/// The state of one response.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Responses {
+    blocks: Blocks,
+    edits: Edits,
+    matched: Option<Matched>,
+    /// How many events were made: later sequence numbers grow by it.
+    made: u64,
+    /// The last sequence number that left.
+    sequence: Option<u64>,
+    /// Templates for an end of our own, raw.
+    response: Vec<u8>,
+    item: Vec<u8>,
+    part: Vec<u8>,
+    /// Items, and parts of the open item, that are complete: raw, with commas.
+    items: Vec<u8>,
+    parts: Vec<u8>,
+    after: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Matched {
+    output: u32,
+    content: u32,
+    /// The stop and the text that left, raw.
+    stop: Vec<u8>,
+    said: Vec<u8>,
+    /// The same text's length in UTF-8 bytes.
+    left: u64,
+    /// It was found in reasoning.
+    reasoning: bool,
+    /// The item's id, raw.
+    item_id: Vec<u8>,
+    /// How many of the closing events have left: the text's, the part's, the item's.
+    closed: usize,
+}
+
+/// What one event says.
+#[derive(Default)]
+struct Found {
+    kind: Option<Span>,
+    sequence: Option<Span>,
+    output: Option<u32>,
+    content: u32,
+    item_id: Option<Span>,
+    delta: Option<Span>,
+    text: Option<Span>,
+    logprobs: Option<Span>,
+    part: Option<Span>,
+    item: Option<Span>,
+    response: Option<Span>,
+}
+
+fn scan(json: &[u8]) -> Result<Found> {
+    let mut found = Found::default();
+    let mut cursor = Cursor::new(json);
+    cursor.object(|cursor, key| {
+        let kind = cursor.kind();
+        let slot = match key {
+            b"output_index" => {
+                found.output = Some(cursor.number()?);
+                return Ok(());
+            }
+            b"content_index" => {
+                found.content = cursor.number()?;
+                return Ok(());
+            }
+            b"type" | b"item_id" | b"delta" | b"text" if kind == Kind::String => {
+                let slot = match key {
+                    b"type" => &mut found.kind,
+                    b"item_id" => &mut found.item_id,
+                    b"delta" => &mut found.delta,
+                    _ => &mut found.text,
+                };
+                let span = cursor.string()?;
+                return once(slot, span, span.start);
+            }
+            b"sequence_number" => &mut found.sequence,
+            b"logprobs" if kind == Kind::Array => &mut found.logprobs,
+            b"part" if kind == Kind::Object => &mut found.part,
+            b"item" if kind == Kind::Object => &mut found.item,
+            b"response" if kind == Kind::Object => &mut found.response,
+            _ => return cursor.skip().map(|_| ()),
+        };
+        let span = cursor.skip()?;
+        once(slot, span, span.start)
+    })?;
+    cursor.end()?;
+    Ok(found)
+}
+
+/// Where things stand in a content part, an output item, a response object.
+#[derive(Clone, Copy, Default)]
+struct Object {
+    span: Span,
+    kind: Option<Span>,
+    text: Option<Span>,
+    logprobs: Option<Span>,
+    status: Option<Span>,
+    incomplete: Option<Span>,
+    /// `content` or `output`.
+    list: Option<Span>,
+    output_text: Option<Span>,
+}
+
+fn object(json: &[u8], span: Span) -> Result<Object> {
+    let mut found = Object::default();
+    found.span = Cursor::at(json, span).object(|cursor, key| {
+        let kind = cursor.kind();
+        let string = kind == Kind::String;
+        let slot = match key {
+            b"type" if string => &mut found.kind,
+            b"text" if string => &mut found.text,
+            b"output_text" if string => &mut found.output_text,
+            b"logprobs" if kind == Kind::Array => &mut found.logprobs,
+            b"status" => &mut found.status,
+            b"incomplete_details" => &mut found.incomplete,
+            b"content" | b"output" if kind == Kind::Array => &mut found.list,
+            _ => return cursor.skip().map(|_| ()),
+        };
+        let span = if string && !matches!(key, b"status" | b"incomplete_details") { cursor.string()? } else { cursor.skip()? };
+        once(slot, span, span.start)
+    })?;
+    Ok(found)
+}
+
+/// The elements of an array.
+fn elements(json: &[u8], list: Span) -> Result<Vec<Span>> {
+    let mut found = Vec::new();
+    Cursor::at(json, list).array(|cursor, _| {
+        found.push(cursor.skip()?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+const DELTA: [&[u8]; 2] = [b"response.output_text.delta", b"response.reasoning_text.delta"];
+const DONE: [&[u8]; 2] = [b"response.output_text.done", b"response.reasoning_text.done"];
+const PART: [&str; 2] = ["output_text", "reasoning_text"];
+
+impl Responses {
+    pub(in super::super) fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+        if event.json.first() != Some(&b'{') {
+            cx.sink.pass(event);
+            return Ok(());
+        }
+        let found = scan(event.json)?;
+        self.edits.clear();
+        if self.after.is_empty() {
+            self.after.extend_from_slice(event.after());
+        }
+        let kind = found.kind.map_or(&b""[..], |kind| kind.of(event.json));
+        let reasoning = kind == DELTA[1] || kind == DONE[1];
+        if let Some(mut matched) = self.matched.take() {
+            let result = self.drained(cx, event, &found, kind, &mut matched);
+            self.matched = Some(matched);
+            return result.map_err(Fault::from);
+        }
+        match kind {
+            _ if DELTA.contains(&kind) && (!reasoning || cx.options.cut_reasoning) => {
+                return self.delta(cx, event, &found, reasoning);
+            }
+            _ if DONE.contains(&kind) => {
+                if let Some(mut block) = self.blocks.close((found.output.unwrap_or(0), found.content, reasoning)) {
+                    if self.close(cx, event, &mut block) {
+                        return Ok(());
+                    }
+                }
+            }
+            b"response.completed" | b"response.incomplete" | b"response.failed" | b"response.cancelled" => {
+                self.flush(cx);
+                *cx.ended = true;
+            }
+            b"error" => self.fail(cx),
+            _ => self.remember(cx, event, &found, kind)?,
+        }
+        self.pass(cx, event, &found);
+        Ok(())
+    }
+
+    /// Passes an event, with its sequence number moved on if events were made before it.
+    fn pass(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) {
+        let number = found.sequence.and_then(|span| std::str::from_utf8(span.of(event.json)).ok()?.parse::<u64>().ok());
+        if let (Some(number), Some(span)) = (number, found.sequence) {
+            let number = number.saturating_add(self.made);
+            self.sequence = Some(number);
+            if self.made > 0 {
+                self.edits.replace(span, number.to_string().as_bytes());
+            }
+        }
+        cx.sink.edited(event, &mut self.edits);
+    }
+
+    /// Keeps what an end of our own would be written after.
+    fn remember(&mut self, cx: &Context<'_>, event: &Event<'_>, found: &Found, kind: &[u8]) -> std::result::Result<(), Fault> {
+        let keep = |buffer: &mut Vec<u8>, span: Option<Span>| {
+            buffer.clear();
+            buffer.extend_from_slice(span.map_or(&[], |span| span.of(event.json)));
+        };
+        let append = |buffer: &mut Vec<u8>, span: Option<Span>| {
+            if let Some(span) = span {
+                if !buffer.is_empty() {
+                    buffer.push(b',');
+                }
+                buffer.extend_from_slice(span.of(event.json));
+            }
+        };
+        match kind {
+            b"response.created" | b"response.in_progress" | b"response.queued" => keep(&mut self.response, found.response),
+            b"response.output_item.added" => {
+                self.parts.clear();
+                self.part.clear();
+                keep(&mut self.item, found.item);
+            }
+            b"response.content_part.added" => keep(&mut self.part, found.part),
+            b"response.content_part.done" => append(&mut self.parts, found.part),
+            b"response.output_item.done" => {
+                append(&mut self.items, found.item);
+                self.item.clear();
+                self.parts.clear();
+            }
+            _ => {}
+        }
+        self.check_limit(cx)
+    }
+
+    fn check_limit(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
+        let limit = cx.options.max_text_bytes;
+        let said: usize = self.blocks.open.iter().map(|block| block.lane.said().len()).sum();
+        if said + self.items.len() + self.parts.len() > limit {
+            return Err(Fault::Limit { what: "bytes of text to be repeated at the end (max_text_bytes)", limit });
+        }
+        let held: usize = self.blocks.open.iter().map(|block| block.lane.entries.bytes()).sum();
+        if held > cx.options.max_held_bytes {
+            return Err(Fault::Limit {
+                what: "bytes of held log-probabilities (max_held_bytes)",
+                limit: cx.options.max_held_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    fn delta(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+        found: &Found,
+        reasoning: bool,
+    ) -> std::result::Result<(), Fault> {
+        let Some(span) = found.delta else {
+            self.pass(cx, event, found);
+            return Ok(());
+        };
+        let key = (found.output.unwrap_or(0), found.content, reasoning);
+        let block = self.blocks.get(cx, key, true)?;
+        let (start, matched) = block.take(cx, event, span, &mut self.edits)?;
+        let progress = Progress { start, left: block.lane.left(), holds: block.lane.holds(), over: matched.is_some() };
+        if found.logprobs.is_some() || !block.lane.entries.is_empty() {
+            cx.entries.iter_mut().for_each(Vec::clear);
+            if block.lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries) {
+                match found.logprobs {
+                    Some(array) => self.edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &cx.entries[0]),
+                    None => self.edits.insert(span.end + 1, &[b",\"logprobs\":[", cx.entries[0].as_slice(), b"]"].concat()),
+                }
+            }
+        }
+        block.remember(event, span);
+        self.pass(cx, event, found);
+        match matched {
+            Some(matched) => self.end(cx, event.after(), key, matched, found.item_id.map_or(&[], |id| id.of(event.json))),
+            None => self.check_limit(cx)?,
+        }
+        Ok(())
+    }
+
+    /// The block is over before this event: what it holds leaves first. True if that completed a stop and ended the response.
+    fn close(&mut self, cx: &mut Context<'_>, event: &Event<'_>, block: &mut Block) -> bool {
+        let Some(matched) = self.flush_block(cx, block) else { return false };
+        let key = block.key;
+        self.blocks.open.push(block.clone());
+        let id = scan(event.json).ok().and_then(|found| found.item_id).map_or(&[][..], |id| id.of(event.json));
+        self.end(cx, event.after(), key, matched, id);
+        *cx.ended
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) {
+        for mut block in std::mem::take(&mut self.blocks.open) {
+            if let Some(matched) = self.flush_block(cx, &mut block) {
+                let (output, content, reasoning) = block.key;
+                cx.record(output, Some(content), if reasoning { Part::Reasoning } else { Part::Content }, matched);
+            }
+        }
+    }
+
+    /// What a block holds leaves in a delta made after its last one.
+    fn flush_block(&mut self, cx: &mut Context<'_>, block: &mut Block) -> Option<Match> {
+        if !block.lane.holds() {
+            return None;
+        }
+        cx.scratch.text.clear();
+        let matched = block.lane.flush(&mut cx.scratch.text);
+        cx.entries.iter_mut().for_each(Vec::clear);
+        block.lane.entries.flush(cx.entries);
+        let (pattern, span) = block.pattern.as_ref()?;
+        let mut edits = Edits::default();
+        edits.replace(*span, &cx.scratch.text);
+        if let Ok(found) = scan(&pattern.json) {
+            if let Some(array) = found.logprobs {
+                edits.replace(array, &[b"[", cx.entries[0].as_slice(), b"]"].concat());
+            }
+            if let (Some(number), Some(last)) = (found.sequence, self.sequence) {
+                self.sequence = Some(last + 1);
+                edits.replace(number, (last + 1).to_string().as_bytes());
+                self.made += 1;
+            }
+        }
+        cx.sink.made(pattern, &mut edits);
+        matched
+    }
+
+    /// Ends the response at its first stop.
+    fn end(&mut self, cx: &mut Context<'_>, after: &[u8], key: Key, found: Match, item_id: &[u8]) {
+        let (output, content, reasoning) = key;
+        let mut stop = Vec::new();
+        text::encode_stop(cx.set, found.index, &mut stop);
+        let (said, left) =
+            self.blocks.close(key).map_or((Vec::new(), 0), |block| (block.lane.said().to_vec(), block.lane.left()));
+        cx.record(output, Some(content), if reasoning { Part::Reasoning } else { Part::Content }, found);
+        let matched = Matched { output, content, stop, said, left, reasoning, item_id: item_id.to_vec(), closed: 0 };
+        if cx.options.on_match == OnMatch::Cancel {
+            self.write_end(cx, after, &matched);
+            cx.end_here();
+        }
+        self.matched = Some(matched);
+    }
+
+    /// The four closing events, after the stream's own templates.
+    fn write_end(&mut self, cx: &mut Context<'_>, after: &[u8], matched: &Matched) {
+        let Matched { output, content, said, reasoning, item_id, closed, .. } = matched;
+        let kind = PART[usize::from(*reasoning)];
+        let mut place = b",\"item_id\":".to_vec();
+        put::quoted(item_id, &mut place);
+        place.extend_from_slice(format!(",\"output_index\":{output},\"content_index\":{content}").as_bytes());
+
+        let mut text_done = place.clone();
+        put::field("text", said, &mut text_done);
+        if !reasoning {
+            text_done.extend_from_slice(b",\"logprobs\":[]");
+        }
+        if *closed < 1 {
+            self.own(cx, &format!("response.{kind}.done"), &text_done, after);
+        }
+
+        let part = self.closed_part(kind, said);
+        if *closed < 2 {
+            self.own(cx, "response.content_part.done", &[&place, &b",\"part\":"[..], &part].concat(), after);
+        }
+
+        if !self.parts.is_empty() {
+            self.parts.push(b',');
+        }
+        self.parts.extend_from_slice(&part);
+        let item = self.closed_item(item_id, *reasoning);
+        let place = format!(",\"output_index\":{output},\"item\":");
+        if *closed < 3 {
+            self.own(cx, "response.output_item.done", &[place.as_bytes(), &item].concat(), after);
+        }
+
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        self.items.extend_from_slice(&item);
+        let response = self.closed_response(cx, &matched.stop);
+        self.own(cx, "response.completed", &[&b",\"response\":"[..], &response].concat(), after);
+    }
+
+    fn own(&mut self, cx: &mut Context<'_>, kind: &str, rest: &[u8], after: &[u8]) {
+        let number = self.sequence.map_or(0, |last| last + 1);
+        self.sequence = Some(number);
+        let mut data = format!("data: {{\"type\":\"{kind}\",\"sequence_number\":{number}").into_bytes();
+        data.extend_from_slice(rest);
+        data.push(b'}');
+        cx.sink.own(&[format!("event: {kind}").as_bytes(), &data], after);
+    }
+
+    fn closed_part(&self, kind: &str, said: &[u8]) -> Vec<u8> {
+        let whole = Span { start: 0, end: self.part.len() };
+        if let Ok(Object { text: Some(text), logprobs, .. }) = object(&self.part, whole) {
+            let mut edits = Edits::default();
+            edits.replace(text, said);
+            if let Some(logprobs) = logprobs {
+                edits.replace(logprobs, b"[]");
+            }
+            return applied(&self.part, &mut edits);
+        }
+        let mut part = format!("{{\"type\":\"{kind}\"").into_bytes();
+        put::field("text", said, &mut part);
+        part.extend_from_slice(if kind == PART[0] { b",\"annotations\":[],\"logprobs\":[]}" } else { b"}" });
+        part
+    }
+
+    fn closed_item(&self, item_id: &[u8], reasoning: bool) -> Vec<u8> {
+        let whole = Span { start: 0, end: self.item.len() };
+        let content = [b"[", self.parts.as_slice(), b"]"].concat();
+        if let Ok(item) = object(&self.item, whole) {
+            let mut edits = Edits::default();
+            match item.list {
+                Some(list) => edits.replace(list, &content),
+                None => edits.insert(item.span.end - 1, &[b",\"content\":", content.as_slice()].concat()),
+            }
+            if let Some(status) = item.status {
+                edits.replace(status, b"\"completed\"");
+            }
+            return applied(&self.item, &mut edits);
+        }
+        let mut item = b"{\"id\":".to_vec();
+        put::quoted(item_id, &mut item);
+        item.extend_from_slice(if reasoning {
+            b",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],\"content\":".as_slice()
+        } else {
+            b",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":"
+        });
+        item.extend_from_slice(&content);
+        item.push(b'}');
+        item
+    }
+
+    fn closed_response(&self, cx: &Context<'_>, stop: &[u8]) -> Vec<u8> {
+        let whole = Span { start: 0, end: self.response.len() };
+        let output = [b"[", self.items.as_slice(), b"]"].concat();
+        let mut edits = Edits::default();
+        let (template, response) = match object(&self.response, whole) {
+            Ok(response) => (self.response.as_slice(), response),
+            Err(_) => {
+                let template = b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
+                (template.as_slice(), object(template, Span { start: 0, end: template.len() }).unwrap_or_default())
+            }
+        };
+        match response.list {
+            Some(list) => edits.replace(list, &output),
+            None => edits.insert(response.span.end - 1, &[b",\"output\":", output.as_slice()].concat()),
+        }
+        complete(cx, template, &response, stop, &mut edits);
+        applied(template, &mut edits)
+    }
+
+    /// An event behind the match in a stream that is read on: the repeats of the text are cut, what belongs to later text goes.
+    fn drained(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+        found: &Found,
+        kind: &[u8],
+        matched: &mut Matched,
+    ) -> Result<()> {
+        let json = event.json;
+        let place = found.output.map(|output| (output, found.content));
+        let here = place == Some((matched.output, matched.content));
+        match kind {
+            b"response.completed" | b"response.incomplete" => {
+                if let Some(span) = found.response {
+                    let response = object(json, span)?;
+                    if let Some(list) = response.list {
+                        let items = elements(json, list)?;
+                        cut_list(list, &items, matched.output as usize, &mut self.edits);
+                        if let Some(item) = items.get(matched.output as usize) {
+                            cut_item(json, *item, matched, &mut self.edits)?;
+                        }
+                    }
+                    if let Some(whole) = response.output_text {
+                        self.edits.replace(whole, &matched.said);
+                    }
+                    complete(cx, json, &response, &matched.stop, &mut self.edits);
+                }
+                *cx.ended = true;
+                if kind == b"response.incomplete" {
+                    return self.pass_renamed(cx, event, found);
+                }
+            }
+            b"response.failed" | b"response.cancelled" => *cx.ended = true,
+            b"error" => {}
+            _ if DONE.contains(&kind) && here => {
+                matched.closed = 1;
+                if let Some(whole) = found.text {
+                    self.edits.replace(whole, &matched.said);
+                }
+                cut_entries(json, found.logprobs, matched, &mut self.edits);
+            }
+            b"response.content_part.done" if here => {
+                matched.closed = 2;
+                if let Some(part) = found.part {
+                    cut_part(json, part, matched, &mut self.edits)?;
+                }
+            }
+            b"response.output_item.done" if found.output == Some(matched.output) => {
+                matched.closed = 3;
+                if let Some(item) = found.item {
+                    cut_item(json, item, matched, &mut self.edits)?;
+                }
+            }
+            _ if found.output.is_some_and(|output| output >= matched.output) => return Ok(()),
+            _ => {}
+        }
+        self.pass(cx, event, found);
+        Ok(())
+    }
+
+    /// `response.incomplete` becomes `response.completed`: the stop came before the limit did.
+    fn pass_renamed(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) -> Result<()> {
+        if let Some(kind) = found.kind {
+            self.edits.replace(kind, b"response.completed");
+        }
+        let before = String::from_utf8_lossy(event.before()).replace("response.incomplete", "response.completed");
+        let frame = [before.as_bytes(), event.json, event.after()].concat();
+        let data = Span { start: before.len(), end: before.len() + event.json.len() };
+        self.pass(cx, &Event { frame: &frame, json: event.json, data, error: false }, found);
+        Ok(())
+    }
+
+    pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
+        self.flush(cx);
+        if let Some(matched) = self.matched.take().filter(|_| !*cx.ended) {
+            let after = std::mem::take(&mut self.after);
+            self.write_end(cx, &after, &matched);
+            cx.end_here();
+        }
+    }
+
+    pub(in super::super) fn fail(&mut self, cx: &mut Context<'_>) {
+        if cx.options.on_error == OnError::Drop {
+            self.blocks.drop_held();
+        }
+        self.flush(cx);
+    }
+
+    /// The answer to a request that does not stream.
+    pub(in super::super) fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+        let json = event.json;
+        let response = object(json, Span { start: 0, end: json.len() })?;
+        Cursor::at(json, Span { start: response.span.end, end: json.len() }).end()?;
+        let items = response.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
+        'items: for (output, span) in items.iter().enumerate() {
+            let Ok(item) = object(json, *span) else { continue };
+            let parts = item.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
+            for (content, span) in parts.iter().enumerate() {
+                let Ok(part) = object(json, *span) else { continue };
+                let reasoning = match part.kind.map_or(&b""[..], |kind| kind.of(json)) {
+                    b"output_text" => false,
+                    b"reasoning_text" if cx.options.cut_reasoning => true,
+                    _ => continue,
+                };
+                let Some(whole) = part.text else { continue };
+                let key = (u32::try_from(output).unwrap_or(u32::MAX), u32::try_from(content).unwrap_or(u32::MAX), reasoning);
+                self.blocks.open.clear();
+                let block = self.blocks.get(cx, key, true)?;
+                let (_, Some(found)) = block.take_whole(cx, event, whole, &mut self.edits)? else { continue };
+                let (said, left) = (block.lane.said().to_vec(), block.lane.left());
+                let mut stop = Vec::new();
+                text::encode_stop(cx.set, found.index, &mut stop);
+                let matched =
+                    Matched { output: key.0, content: key.1, stop, said, left, reasoning, item_id: Vec::new(), closed: 0 };
+                self.edits.clear(); // the text is cut together with what repeats it
+                if let Some(list) = response.list {
+                    cut_list(list, &items, output, &mut self.edits);
+                }
+                cut_item(json, item.span, &matched, &mut self.edits)?;
+                if let Some(whole) = response.output_text {
+                    self.edits.replace(whole, &matched.said);
+                }
+                complete(cx, json, &response, &matched.stop, &mut self.edits);
+                cx.record(key.0, Some(key.1), if reasoning { Part::Reasoning } else { Part::Content }, found);
+                break 'items;
+            }
+        }
+        cx.sink.edited(event, &mut self.edits);
+        Ok(())
+    }
+}
+
+/// Deletes what stands behind element `last`.
+fn cut_list(list: Span, elements: &[Span], last: usize, edits: &mut Edits) {
+    if let Some(kept) = elements.get(last).filter(|_| last + 1 < elements.len()) {
+        edits.delete(Span { start: kept.end, end: list.end - 1 });
+    }
+}
+
+fn cut_part(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
+    let part = object(json, span)?;
+    if let Some(whole) = part.text {
+        edits.replace(whole, &matched.said);
+    }
+    cut_entries(json, part.logprobs, matched, edits);
+    Ok(())
+}
+
+fn cut_item(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
+    let item = object(json, span)?;
+    if let Some(status) = item.status.filter(|status| status.of(json) == b"\"incomplete\"") {
+        edits.replace(status, b"\"completed\"");
+    }
+    let Some(list) = item.list else { return Ok(()) };
+    let parts = elements(json, list)?;
+    cut_list(list, &parts, matched.content as usize, edits);
+    match parts.get(matched.content as usize) {
+        Some(part) => cut_part(json, *part, matched, edits),
+        None => Ok(()),
+    }
+}
+
+/// The entries of a whole text, without those past the cut.
+fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, edits: &mut Edits) {
+    let Some(array) = array else { return };
+    let progress = Progress { start: 0, left: matched.left, holds: false, over: true };
+    let mut kept = Default::default();
+    if Entries::default().sort(json, &[Some(array), None, None, None], progress, &mut kept) {
+        edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
+    }
+}
+
+/// The response is complete, whatever the upstream says.
+fn complete(cx: &Context<'_>, json: &[u8], response: &Object, stop: &[u8], edits: &mut Edits) {
+    if let Some(status) = response.status.filter(|status| status.of(json) != b"\"completed\"") {
+        edits.replace(status, b"\"completed\"");
+    }
+    if let Some(incomplete) = response.incomplete.filter(|incomplete| incomplete.of(json) != b"null") {
+        edits.replace(incomplete, b"null");
+    }
+    if let (StopField::Named(name), Some(status)) = (&cx.options.stop_field, response.status) {
+        edits.replace_with(put::point(status.end), |ink| put::field(name, stop, ink));
+    }
+}
+
+fn applied(json: &[u8], edits: &mut Edits) -> Vec<u8> {
+    let mut out = Vec::new();
+    edits.apply(json, &mut out);
+    out
+}

@@ -1,0 +1,150 @@
+//! text-generation-inference's own `/generate_stream`: one token an event, text in `token.text` unless the token is special.
+//!
+//! The last event repeats the whole text (`generated_text`) and tells the end in `details`. TGI never trims a stop of its own; if the cutter
+//! has that stop, it does. `token.logprob` and `token.id` are the token's and stay with its event, also when its text is held.
+#![forbid(unsafe_code)]
+
+use super::super::edit::Edits;
+use super::super::framing::Framing;
+use super::super::json::{Cursor, Kind, Result, once};
+use super::super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
+use super::put;
+
+pub(in super::super) static SHAPE: Shape = Shape {
+    framing: Framing::Events,
+    done: false,
+    ends_last: true,
+    repeats: true,
+    field: None,
+    scan,
+    scan_body,
+    end,
+    make,
+    put_entries: |_, _, _| {},
+};
+
+/// `details.finish_reason`.
+const REASON: usize = 0;
+
+fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
+    let mut cursor = Cursor::new(json);
+    let mut choice = Choice::default();
+    choice.span = cursor.object(|cursor, key| match key {
+        b"token" if cursor.kind() == Kind::Object => {
+            let mut special = false;
+            let first = layout.texts.len();
+            let span = cursor.object(|cursor, key| match key {
+                b"text" => match cursor.string_or_skip()? {
+                    Some(span) => layout.text(Part::Content, "text", span),
+                    None => Ok(()),
+                },
+                b"special" => {
+                    special = cursor.kind() == Kind::True;
+                    cursor.skip().map(|_| ())
+                }
+                _ => cursor.skip().map(|_| ()),
+            })?;
+            if special {
+                layout.texts.truncate(first);
+            }
+            once(&mut choice.holder, span, span.start)
+        }
+        b"generated_text" => {
+            let span = cursor.skip()?;
+            once(&mut choice.stop, span, span.start)
+        }
+        _ => details(cursor, key, &mut choice, layout),
+    })?;
+    choice.finished |= choice.stop.is_some_and(|text| text.of(json).starts_with(b"\""));
+    layout.choices.push(choice);
+    cursor.end()
+}
+
+fn details(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+    match key {
+        b"details" => {
+            choice.finished = cursor.kind() == Kind::Object;
+            let span = if choice.finished {
+                cursor.object(|cursor, key| {
+                    let span = cursor.skip()?;
+                    if key == b"finish_reason" { once(&mut choice.more[REASON], span, span.start) } else { Ok(()) }
+                })?
+            } else {
+                cursor.skip()?
+            };
+            once(&mut choice.finish, span, span.start)
+        }
+        b"error" => {
+            layout.error |= cursor.kind() != Kind::Null;
+            cursor.skip().map(|_| ())
+        }
+        _ => cursor.skip().map(|_| ()),
+    }
+}
+
+/// The answer to `/generate` is an object, to `/` it is a list of one.
+fn scan_body(json: &[u8], layout: &mut Layout) -> Result<()> {
+    let mut cursor = Cursor::new(json);
+    if cursor.kind() == Kind::Array {
+        layout.list = Some(cursor.array(|cursor, position| answer(cursor, position, layout))?);
+    } else {
+        answer(&mut cursor, 0, layout)?;
+    }
+    cursor.end()
+}
+
+fn answer(cursor: &mut Cursor<'_>, position: usize, layout: &mut Layout) -> Result<()> {
+    let mut choice = Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
+    choice.span = cursor.object(|cursor, key| match key {
+        b"generated_text" => match cursor.string_or_skip()? {
+            Some(span) => layout.text(Part::Content, "generated_text", span),
+            None => Ok(()),
+        },
+        _ => details(cursor, key, &mut choice, layout),
+    })?;
+    layout.choices.push(choice);
+    Ok(())
+}
+
+fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+    const REASON_WORD: &[u8] = b"\"stop_sequence\"";
+    let streams = choice.holder.is_some();
+    match choice.more[REASON] {
+        Some(reason) if reason.of(json) == REASON_WORD => {}
+        Some(reason) => edits.replace(reason, REASON_WORD),
+        None if streams => {
+            // The prompt's length is not known here; the field must be there for clients that check it.
+            let details = format!(
+                "{{\"finish_reason\":\"stop_sequence\",\"generated_tokens\":{},\"seed\":null,\"input_length\":0}}",
+                end.frames
+            );
+            match choice.finish {
+                Some(finish) => edits.replace(finish, details.as_bytes()),
+                None => edits.insert(choice.span.end - 1, &[b",\"details\":", details.as_bytes()].concat()),
+            }
+        }
+        None => {}
+    }
+    if streams {
+        match choice.stop {
+            Some(text) => edits.replace_with(text, |ink| put::quoted(end.said, ink)),
+            None => edits.replace_with(put::point(choice.span.end - 1), |ink| put::field("generated_text", end.said, ink)),
+        }
+    }
+    if let (Some(field), Some(reason)) = (end.field, choice.more[REASON]) {
+        edits.replace_with(put::point(reason.end), |ink| put::field(field, end.stop, ink));
+    }
+}
+
+fn make(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
+    let Some(choice) = layout.choices.first() else { return };
+    let texts: &[Text] = &layout.texts;
+    for text in texts {
+        edits.replace(text.span, make.text);
+    }
+    for span in [choice.finish, choice.stop].into_iter().flatten() {
+        if span.of(json) != b"null" {
+            edits.replace(span, b"null");
+        }
+    }
+}

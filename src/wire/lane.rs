@@ -1,0 +1,231 @@
+//! One message text on the wire: its matcher, and the raw bytes of what is held back.
+//!
+//! Invariant: `held` is the raw form of exactly the characters the matcher holds, followed by the escape of a high surrogate that waits
+//! for its low half, if there is one. So what is released is a prefix of `held`, found by counting characters, and leaves in the
+//! escapes in which it came.
+#![forbid(unsafe_code)]
+
+use super::entries::Entries;
+use super::matcher::Matcher;
+use super::{json, text};
+use crate::error::Error;
+use crate::set::StopSet;
+use crate::stream::{Match, StreamOptions};
+
+/// The state of one message text.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    matcher: Matcher,
+    held: Vec<u8>,
+    /// A high surrogate at the end of the text so far.
+    waiting: Option<u16>,
+    /// Characters that are still to pass unread (the echo of a prompt), and how many there were.
+    skip: u64,
+    skipped: u64,
+    /// Everything that left, raw, for providers that repeat the whole text at the end.
+    said: Option<Vec<u8>>,
+    /// UTF-8 bytes of text that came and that left: where log-probabilities stand.
+    came: u64,
+    left: u64,
+    pub(super) entries: Entries,
+    /// The key under which the text came.
+    pub(super) field: &'static str,
+}
+
+/// What becomes of a text.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// The very text that came may leave; `text` was not written.
+    pub(super) same: bool,
+    pub(super) matched: Option<Match>,
+    /// Where the text began, in UTF-8 bytes.
+    pub(super) start: u64,
+}
+
+/// Buffers shared by all lanes of a cutter.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    decoded: String,
+    /// The raw text that may leave.
+    pub(super) text: Vec<u8>,
+}
+
+impl Scratch {
+    /// Fails for a text that [`Lane::take`] would refuse.
+    pub(super) fn check(&mut self, raw: &[u8]) -> Result<(), &'static str> {
+        self.decoded.clear();
+        text::decode(raw, None, &mut self.decoded).map(|_| ())
+    }
+}
+
+impl Lane {
+    pub(super) fn new(set: &StopSet, options: &StreamOptions, skip: u64, repeat: bool) -> Result<Self, Error> {
+        Ok(Self {
+            matcher: Matcher::new(set, options)?,
+            held: Vec::new(),
+            waiting: None,
+            skip,
+            skipped: 0,
+            said: repeat.then(Vec::new),
+            came: 0,
+            left: 0,
+            entries: Entries::default(),
+            field: "content",
+        })
+    }
+
+    /// Reads the raw text of a frame. What may leave is the same text, or what stands in `scratch.text` then.
+    pub(super) fn take(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+        scratch.text.clear();
+        if self.skip > 0 {
+            return self.take_behind_echo(raw, scratch);
+        }
+        self.read(raw, scratch)
+    }
+
+    fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+        let Scratch { decoded, text: out } = scratch;
+        let (chunk, waiting) = if self.waiting.is_none() && !raw.contains(&b'\\') {
+            (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None)
+        } else {
+            decoded.clear();
+            let waiting = text::decode(raw, self.waiting, decoded)?;
+            (decoded.as_str(), waiting)
+        };
+        let start = self.came;
+        let advance = self.matcher.advance(chunk);
+        self.came += chunk.len() as u64;
+        self.waiting = waiting;
+        if self.held.is_empty() && waiting.is_none() && advance.matched.is_none() && self.matcher.held() == 0 {
+            self.left = self.came;
+            self.say(raw);
+            return Ok(Taken { same: true, matched: None, start });
+        }
+        let emitted = advance.released + advance.passed;
+        let first = out.len();
+        let in_place = self.held.is_empty();
+        if in_place {
+            let at = text::offset(raw, emitted);
+            out.extend_from_slice(raw.get(..at).unwrap_or(raw));
+            self.held.extend_from_slice(raw.get(at..).unwrap_or(&[]));
+        } else {
+            self.held.extend_from_slice(raw);
+            let at = text::offset(&self.held, emitted);
+            out.extend(self.held.drain(..at));
+        }
+        if advance.matched.is_some() {
+            self.held.clear();
+            self.waiting = None;
+        }
+        let emission = out.get(first..).unwrap_or(&[]);
+        self.left += text::decoded_len(emission) as u64;
+        let same = emission == raw;
+        if let Some(said) = &mut self.said {
+            said.extend_from_slice(emission);
+        }
+        Ok(Taken { same: same && first == 0, matched: advance.matched.map(|found| self.shifted(found)), start })
+    }
+
+    /// The prompt's characters pass unread; what follows them in the same text is read.
+    fn take_behind_echo(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+        scratch.decoded.clear();
+        let start = self.came;
+        let waiting = text::decode(raw, self.waiting, &mut scratch.decoded)?;
+        let count = scratch.decoded.chars().count() as u64;
+        if count <= self.skip {
+            // A pair split over two texts counts once, when it is whole; neither half is held.
+            self.skip -= count;
+            self.skipped += count;
+            self.waiting = if self.skip == 0 { None } else { waiting };
+            self.came += scratch.decoded.len() as u64;
+            self.left = self.came;
+            self.say(raw);
+            return Ok(Taken { same: true, matched: None, start });
+        }
+        // A half that waited and stays alone is a character of its own, but none of this text.
+        let lone = self.waiting.take().is_some() && !text::begins_with_low(raw);
+        let count = usize::try_from(self.skip).unwrap_or(usize::MAX).saturating_sub(lone.into());
+        let at = text::offset(raw, count);
+        self.skipped += self.skip;
+        self.skip = 0;
+        let (echo, answer) = raw.split_at(at);
+        self.say(echo);
+        self.came += text::decoded_len(echo) as u64;
+        self.left = self.came;
+        scratch.text.extend_from_slice(echo);
+        let taken = self.read(answer, scratch)?;
+        if taken.same {
+            return Ok(Taken { start, ..taken });
+        }
+        Ok(Taken { same: false, start, ..taken })
+    }
+
+    /// No more text comes before whatever follows: appends all that is held to `out`. A high surrogate that still waits
+    /// stays alone and is read as U+FFFD, which can complete a stop.
+    pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Option<Match> {
+        if self.held.is_empty() {
+            self.matcher.flush();
+            return None;
+        }
+        let mut matched = None;
+        let mut at = self.held.len();
+        if self.waiting.take().is_some() {
+            let advance = self.matcher.advance_lone_half();
+            if advance.matched.is_some() {
+                at = text::offset(&self.held, advance.released + advance.passed);
+            }
+            matched = advance.matched;
+        }
+        let emission = self.held.get(..at).unwrap_or(&[]);
+        out.extend_from_slice(emission);
+        if let Some(said) = &mut self.said {
+            said.extend_from_slice(emission);
+        }
+        self.left = if matched.is_none() { self.came } else { self.left + text::decoded_len(emission) as u64 };
+        self.held.clear();
+        self.matcher.flush();
+        matched.map(|found| self.shifted(found))
+    }
+
+    /// Forgets what is held.
+    pub(super) fn drop_held(&mut self) {
+        self.held.clear();
+        self.waiting = None;
+        self.entries.clear();
+        self.matcher.flush();
+    }
+
+    /// True while some text waits.
+    #[inline]
+    pub(super) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Up to which position (UTF-8 bytes) the text has left.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Everything that left, raw.
+    pub(super) fn said(&self) -> &[u8] {
+        self.said.as_deref().unwrap_or(&[])
+    }
+
+    fn say(&mut self, raw: &[u8]) {
+        if let Some(said) = &mut self.said {
+            said.extend_from_slice(raw);
+        }
+    }
+
+    /// Offsets count from the beginning of the message text, its echo included.
+    fn shifted(&self, mut found: Match) -> Match {
+        found.start += self.skipped;
+        found.end += self.skipped;
+        found
+    }
+}
+
+/// A text fault as one of the frame's.
+pub(super) fn malformed(what: &'static str, span: json::Span) -> json::Malformed {
+    json::Malformed { what, at: span.start }
+}

@@ -1,0 +1,149 @@
+//! What a dialect finds in one frame: a list of choices, their texts, and the places where an end is written.
+//!
+//! Seven of the nine dialects have one shape. Either the frame holds an array of choices (`choices`, `candidates`), or the frame
+//! itself is the one choice (Ollama, llama.cpp, TGI). A [`Shape`] says how such a dialect is read and written.
+#![forbid(unsafe_code)]
+
+use super::edit::Edits;
+use super::entries::{COLUMNS, Columns};
+use super::framing::Framing;
+use super::json::{Malformed, Result, Span};
+
+/// Which text of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The answer.
+    Content,
+    /// What the model thinks; read only on demand.
+    Reasoning,
+    /// Not a text: something (a tool call) that ends the text before it.
+    Border,
+}
+
+/// A text in a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    /// The position of its choice in [`Layout::choices`].
+    pub(super) choice: usize,
+    pub(super) part: Part,
+    /// The key it stands under.
+    pub(super) field: &'static str,
+    pub(super) span: Span,
+    /// What follows it in the same list of parts and goes when it is cut.
+    pub(super) rest: Span,
+}
+
+/// A choice in a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Choice {
+    /// Its number in the response.
+    pub(super) index: u32,
+    /// The whole object.
+    pub(super) span: Span,
+    /// The value that says that, or why, it ended.
+    pub(super) finish: Option<Span>,
+    /// It ended by itself in this frame.
+    pub(super) finished: bool,
+    /// The value that names the stop.
+    pub(super) stop: Option<Span>,
+    /// `stop` stands under `matched_stop`.
+    pub(super) matched_stop: bool,
+    /// Further values that an end changes; what they are is the dialect's affair.
+    pub(super) more: [Option<Span>; 3],
+    /// Tool calls, which would come behind the text and go when it is cut.
+    pub(super) calls: Option<Span>,
+    /// The object that holds the text.
+    pub(super) holder: Option<Span>,
+    /// The value that holds the log-probabilities, and their arrays.
+    pub(super) logprobs: Option<Span>,
+    pub(super) columns: Columns,
+}
+
+/// One frame.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    /// The array of choices; `None` if the frame is the choice.
+    pub(super) list: Option<Span>,
+    pub(super) choices: Vec<Choice>,
+    /// Texts in the order of the frame.
+    pub(super) texts: Vec<Text>,
+    /// The frame carries usage figures.
+    pub(super) usage: bool,
+    /// The frame reports an error.
+    pub(super) error: bool,
+}
+
+impl Layout {
+    pub(super) fn clear(&mut self) {
+        self.list = None;
+        self.choices.clear();
+        self.texts.clear();
+        self.usage = false;
+        self.error = false;
+    }
+
+    /// Notes a text of the choice being read, which is the next one to be pushed.
+    pub(super) fn text(&mut self, part: Part, field: &'static str, span: Span) -> Result<()> {
+        let choice = self.choices.len();
+        if self.texts.iter().rev().take_while(|text| text.choice == choice).any(|text| text.field == field) {
+            return Err(Malformed { what: "a key the cutter has to read stands here for the second time", at: span.start });
+        }
+        self.texts.push(Text { choice, part, field, span, rest: Span::default() });
+        Ok(())
+    }
+}
+
+/// An end to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End<'a> {
+    /// The stop, as the inside of a JSON string.
+    pub(super) stop: &'a [u8],
+    /// The key that tells it, if one is to be added.
+    pub(super) field: Option<&'a str>,
+    /// The text that left, raw.
+    pub(super) said: &'a [u8],
+    /// Frames of this choice so far, which for TGI are tokens.
+    pub(super) frames: u64,
+}
+
+/// A text frame to be made after the pattern of another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Make<'a> {
+    pub(super) index: u32,
+    pub(super) field: &'static str,
+    pub(super) part: Part,
+    /// The text, raw.
+    pub(super) text: &'a [u8],
+    /// Log-probabilities: the inside of each array.
+    pub(super) entries: &'a [Vec<u8>; COLUMNS],
+}
+
+impl Make<'_> {
+    pub(super) fn has_entries(&self) -> bool {
+        self.entries.iter().any(|column| !column.is_empty())
+    }
+}
+
+/// How one dialect is read and written.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) framing: Framing,
+    /// The stream ends with `data: [DONE]`.
+    pub(super) done: bool,
+    /// Usage figures come in the very frame that ends the stream, so a drained stream gets its end there.
+    pub(super) ends_last: bool,
+    /// The last frame repeats the whole text.
+    pub(super) repeats: bool,
+    /// The key that names the stop when [`StopField::Family`](super::StopField::Family) is asked for.
+    pub(super) field: Option<&'static str>,
+    /// The empty list of choices that a usage frame keeps when its choices have all ended.
+    pub(super) scan: fn(&[u8], &mut Layout) -> Result<()>,
+    /// Reads the answer to a request that does not stream.
+    pub(super) scan_body: fn(&[u8], &mut Layout) -> Result<()>,
+    /// Writes the end of a choice into its frame.
+    pub(super) end: fn(&[u8], &Choice, &End<'_>, &mut Edits),
+    /// Turns a frame into one that holds just this text.
+    pub(super) make: fn(&[u8], &Layout, &Make<'_>, &mut Edits),
+    /// Puts log-probabilities into a frame that lacks an array for them.
+    pub(super) put_entries: fn(&Choice, &[Vec<u8>; COLUMNS], &mut Edits),
+}
