@@ -52,7 +52,7 @@ pub enum OnMalformed {
 /// ```
 /// let mut options = holdback::wire::Options::default();
 /// options.choices = 2;                          // the request said `"n": 2`
-/// options.matching.include_stop = true;
+/// options.matching.include_stop = true.into();
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

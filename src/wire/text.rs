@@ -103,9 +103,6 @@ pub(super) fn decode(raw: &[u8], waiting: Option<u16>, out: &mut String) -> Resu
                     Piece::High(high) => waiting = Some(high),
                     Piece::Low(_) => out.push(char::REPLACEMENT_CHARACTER),
                 }
-                if waiting.is_some() && !rest.is_empty() {
-                    continue;
-                }
             }
         }
     }
@@ -178,7 +175,7 @@ mod tests {
         for text in ["", "plain", "tab\tquote\"back\\slash/\u{8}\u{c}\r\n", "caf\u{e9} \u{1f600} \u{0} end"] {
             let raw = serde_json::to_string(text).unwrap();
             assert_eq!(decoded(&raw[1..raw.len() - 1], None), (text.to_owned(), None));
-            let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+            let escaped = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect::<Vec<_>>().concat();
             assert_eq!(decoded(&escaped, None), (text.to_owned(), None));
             let mut ours = Vec::new();
             encode(text, &mut ours);

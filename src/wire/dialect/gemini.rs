@@ -130,17 +130,14 @@ fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<Span> {
 }
 
 fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
-    let at = match choice.finish {
-        Some(finish) => {
-            if finish.of(json) != b"\"STOP\"" {
-                edits.replace(finish, b"\"STOP\"");
-            }
-            finish.end
+    let at = if let Some(finish) = choice.finish {
+        if finish.of(json) != b"\"STOP\"" {
+            edits.replace(finish, b"\"STOP\"");
         }
-        None => {
-            edits.insert(choice.span.end - 1, b",\"finishReason\":\"STOP\"");
-            choice.span.end - 1
-        }
+        finish.end
+    } else {
+        edits.insert(choice.span.end - 1, b",\"finishReason\":\"STOP\"");
+        choice.span.end - 1
     };
     if let Some(field) = end.field {
         edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));

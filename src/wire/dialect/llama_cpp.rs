@@ -68,17 +68,14 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
 
 fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
     let last = choice.span.end - 1;
-    let at = match choice.finish {
-        Some(finish) => {
-            if finish.of(json) != b"true" {
-                edits.replace(finish, b"true");
-            }
-            finish.end
+    let at = if let Some(finish) = choice.finish {
+        if finish.of(json) != b"true" {
+            edits.replace(finish, b"true");
         }
-        None => {
-            edits.insert(last, b",\"stop\":true");
-            last
-        }
+        finish.end
+    } else {
+        edits.insert(last, b",\"stop\":true");
+        last
     };
     if let Some(word) = choice.more[STOPPED_WORD] {
         edits.replace(word, b"true");

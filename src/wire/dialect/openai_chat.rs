@@ -98,18 +98,15 @@ pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -
 }
 
 pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
-    let finish = match choice.finish {
-        Some(finish) => {
-            // TGI says "stop_sequence" here for a stop of its own; that is its word for the same thing.
-            if !matches!(finish.of(json), b"\"stop\"" | b"\"stop_sequence\"") {
-                edits.replace(finish, b"\"stop\"");
-            }
-            finish.end
+    let finish = if let Some(finish) = choice.finish {
+        // TGI says "stop_sequence" here for a stop of its own; that is its word for the same thing.
+        if !matches!(finish.of(json), b"\"stop\"" | b"\"stop_sequence\"") {
+            edits.replace(finish, b"\"stop\"");
         }
-        None => {
-            edits.insert(choice.span.end - 1, b",\"finish_reason\":\"stop\"");
-            choice.span.end - 1
-        }
+        finish.end
+    } else {
+        edits.insert(choice.span.end - 1, b",\"finish_reason\":\"stop\"");
+        choice.span.end - 1
     };
     if let Some(calls) = choice.calls {
         edits.replace(calls, b"null");

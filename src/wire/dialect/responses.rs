@@ -448,12 +448,11 @@ impl Responses {
         let whole = Span { start: 0, end: self.response.len() };
         let output = [b"[", self.items.as_slice(), b"]"].concat();
         let mut edits = Edits::default();
-        let (template, response) = match object(&self.response, whole) {
-            Ok(response) => (self.response.as_slice(), response),
-            Err(_) => {
-                let template = b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
-                (template.as_slice(), object(template, Span { start: 0, end: template.len() }).unwrap_or_default())
-            }
+        let (template, response) = if let Ok(response) = object(&self.response, whole) {
+            (self.response.as_slice(), response)
+        } else {
+            let template = b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
+            (template.as_slice(), object(template, Span { start: 0, end: template.len() }).unwrap_or_default())
         };
         match response.list {
             Some(list) => edits.replace(list, &output),
@@ -493,7 +492,8 @@ impl Responses {
                 }
                 *cx.ended = true;
                 if kind == b"response.incomplete" {
-                    return self.pass_renamed(cx, event, found);
+                    self.pass_renamed(cx, event, found);
+                    return Ok(());
                 }
             }
             b"response.failed" | b"response.cancelled" => *cx.ended = true,
@@ -525,7 +525,7 @@ impl Responses {
     }
 
     /// `response.incomplete` becomes `response.completed`: the stop came before the limit did.
-    fn pass_renamed(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) -> Result<()> {
+    fn pass_renamed(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) {
         if let Some(kind) = found.kind {
             self.edits.replace(kind, b"response.completed");
         }
@@ -533,7 +533,6 @@ impl Responses {
         let frame = [before.as_bytes(), event.json, event.after()].concat();
         let data = Span { start: before.len(), end: before.len() + event.json.len() };
         self.pass(cx, &Event { frame: &frame, json: event.json, data, error: false }, found);
-        Ok(())
     }
 
     pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
@@ -596,10 +595,10 @@ impl Responses {
     }
 }
 
-/// Deletes what stands behind element `last`.
-fn cut_list(list: Span, elements: &[Span], last: usize, edits: &mut Edits) {
-    if let Some(kept) = elements.get(last).filter(|_| last + 1 < elements.len()) {
-        edits.delete(Span { start: kept.end, end: list.end - 1 });
+/// Deletes what stands behind element `kept`.
+fn cut_list(list: Span, elements: &[Span], kept: usize, edits: &mut Edits) {
+    if let Some(element) = elements.get(kept).filter(|_| kept + 1 < elements.len()) {
+        edits.delete(Span { start: element.end, end: list.end - 1 });
     }
 }
 
