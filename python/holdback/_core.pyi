@@ -271,5 +271,133 @@ def feed_batch(
     (['x', 'y'], [(1, '!')])
     """
 
+@final
+class WireMatch:
+    """A stop that ended a choice, or a content block, of a provider's answer. Immutable; equal and hashable by its attributes."""
+
+    @property
+    def stop(self) -> Any:
+        """The stop, the very object that the set was given."""
+    @property
+    def index(self) -> int:
+        """Its position in the list as given."""
+    @property
+    def start(self) -> int:
+        """Offset of its first character in the text of this choice or block, in characters; an echoed prompt counts."""
+    @property
+    def end(self) -> int:
+        """Offset behind its last character."""
+    @property
+    def choice(self) -> int:
+        """The choice (``choices[].index``, ``candidates[].index``, ``output_index``); 0 where there is only one."""
+    @property
+    def block(self) -> int | None:
+        """The content block (Anthropic's ``index``, the Responses API's ``content_index``), ``None`` in other dialects."""
+    @property
+    def reasoning(self) -> bool:
+        """True for a stop in what the model thinks (``cut_reasoning``)."""
+    @property
+    def start_frame(self) -> int:
+        """The text frame of this choice or block (from 0) that brought its first character."""
+    @property
+    def end_frame(self) -> int:
+        """The text frame of this choice or block (from 0) that brought its last character."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Cutter:
+    """Cuts one answer of a provider at the first stop: its bytes in, the same bytes out, with the provider's own end.
+
+    ``dialect`` is one of :data:`holdback.wire.DIALECTS`. ``stops`` is a :class:`StopSet` (share it between requests) or what makes one.
+    One cutter serves one answer. docs/wire.md tells the rules.
+
+    ``include_stop``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``: as in :meth:`StopSet.stream`, for each
+    choice or block; ``asleep_inside=[("<think>", "</think>")]`` is for reasoning that stands in the text itself.
+    ``choices``: how many the request asked for (``n``); the stream ends when all have ended. Default 1.
+    ``skip_chars``: characters of an echoed prompt, which pass unread.
+    ``cut_reasoning``: match in reasoning fields too, as texts of their own. Default ``False``.
+    ``stop_field``: the key that tells the stop where the provider has none: ``"auto"`` (``stop_reason``, or ``matched_stop`` in a stream
+    that shows it, in OpenAI's chat and completions), a name of your own, ``None`` for no such key.
+    ``on_match``: ``"cancel"`` (default): the end is written at once, and what is fed after it is swallowed; ``"drain"``: the
+    upstream is read to its end, for its usage figures.
+    ``on_error``: what happens to held text when the upstream reports an error: ``"flush"`` (default) or ``"drop"``.
+    ``on_malformed``: what happens to a frame that cannot be read: ``"fail"`` (default) or ``"pass"``.
+    ``max_frame_bytes``, ``max_held_bytes``, ``max_text_bytes`` (16 MiB each), ``max_choices`` (128): limits, so that no
+    upstream can exhaust memory: of one frame, of held log-probabilities, of text that is repeated at the end (Responses API,
+    TGI), of choices or blocks.
+
+    Raises ``TypeError`` and ``ValueError`` as :class:`StopSet` and :meth:`StopSet.stream` do, and for a dialect or word that is unknown.
+
+    >>> cutter = Cutter("openai.chat", ["END"])
+    >>> frame = b'data: {"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}\n\n'
+    >>> cutter.feed(frame % b"a") == frame % b"a"
+    True
+    >>> print(cutter.feed(frame % b"b END c").decode().rstrip())
+    data: {"choices":[{"index":0,"delta":{"content":"b "},"finish_reason":"stop","stop_reason":"END"}]}
+    <BLANKLINE>
+    data: [DONE]
+    >>> cutter
+    <Cutter openai.chat: 1 stops, ended=True, 1 matches>
+    """
+
+    def __new__(
+        cls,
+        dialect: str,
+        stops: StopSet | _Stop | Iterable[_Stop] | None = None,
+        /,
+        *,
+        tie: Literal["longest", "first"] | None = None,
+        include_stop: _Include | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+        keep_whole: _Markers | None = None,
+        choices: int | None = None,
+        skip_chars: int | None = None,
+        cut_reasoning: bool | None = None,
+        stop_field: str | None = "auto",
+        on_match: Literal["cancel", "drain"] | None = None,
+        on_error: Literal["flush", "drop"] | None = None,
+        on_malformed: Literal["fail", "pass"] | None = None,
+        max_frame_bytes: int | None = None,
+        max_choices: int | None = None,
+        max_held_bytes: int | None = None,
+        max_text_bytes: int | None = None,
+    ) -> Cutter: ...
+    def feed(self, data: Buffer, /) -> bytes:
+        """Reads a piece of the stream, cut anywhere, and gives what may be sent on: whole frames only.
+
+        Raises :class:`holdback.wire.WireError` for a frame that cannot be read or is beyond a limit. Its ``output`` is what may still
+        be sent; further calls raise the same error.
+        """
+    def finish(self) -> bytes:
+        """The input is over: gives what is still held, in frames of the stream's own pattern. A second call gives ``b""``.
+
+        With ``on_match="drain"`` it also gives the end of the stream, should the upstream have failed to send it.
+        Raises :class:`holdback.wire.WireError` when the input broke off inside a frame.
+        """
+    def body(self, data: Buffer, /) -> bytes:
+        """Cuts the answer to a request that does not stream. Whether a stop was found is in :attr:`matches`.
+
+        >>> cutter = Cutter("ollama.generate", ["END"])
+        >>> cutter.body(b'{"response":"a END b","done":true,"done_reason":"length"}')
+        b'{"response":"a ","done":true,"done_reason":"stop"}'
+
+        Raises :class:`holdback.wire.WireError` for a body that cannot be read, and when this cutter has been used before.
+        """
+    @property
+    def dialect(self) -> str:
+        """The dialect's name."""
+    @property
+    def stops(self) -> StopSet:
+        """The set."""
+    @property
+    def ended(self) -> bool:
+        """The end of the stream has been given out: an end after the last choice's match, or the upstream's own."""
+    @property
+    def matches(self) -> tuple[WireMatch, ...]:
+        """The stops found so far, in the order in which they ended their choices."""
+
 def _rebuild_set(stops: Any, tie: Any, max_stops: int, max_bytes: int, /) -> StopSet: ...
 def _rebuild_stream(set: StopSet, frozen: dict[str, Any], /) -> StopStream[Any]: ...

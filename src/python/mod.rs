@@ -14,6 +14,7 @@ mod pickle;
 mod set;
 mod stream;
 mod text;
+mod wire;
 
 /// The compiled part of `holdback`.
 ///
@@ -33,6 +34,8 @@ mod _core {
     use super::set::{_rebuild_set, StopSet};
     #[pymodule_export]
     use super::stream::StopStream;
+    #[pymodule_export]
+    use super::wire::{Cutter, WireMatch};
 
     #[pymodule_init]
     fn init(py: pyo3::Python<'_>) -> pyo3::PyResult<()> {

@@ -62,7 +62,8 @@ pub(super) fn tie_name(tie: Tie) -> &'static str {
     }
 }
 
-fn choice<T: Copy>(name: &str, value: Option<&Bound<'_, PyAny>>, default: T, words: &[(&str, T)]) -> PyResult<T> {
+/// One of a few words; absent means the default.
+pub(super) fn choice<T: Copy>(name: &str, value: Option<&Bound<'_, PyAny>>, default: T, words: &[(&str, T)]) -> PyResult<T> {
     let Some(value) = value else { return Ok(default) };
     let wanted = || words.iter().map(|(word, _)| format!("'{word}'")).collect::<Vec<_>>().join(" or ");
     let Ok(text) = value.cast::<PyString>() else {

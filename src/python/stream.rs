@@ -324,7 +324,7 @@ impl State {
 }
 
 /// A bytes-like chunk; anything but `bytes` is copied, since it could change while it is read.
-fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+pub(super) fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
     if let Ok(bytes) = chunk.cast::<PyBytes>() {
         return Ok(Some(bytes.clone()));
     }
