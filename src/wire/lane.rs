@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::entries::Entries;
-use super::matcher::Matcher;
+use super::matcher::{Matcher, Step};
 use super::{json, text};
 use crate::error::Error;
 use crate::set::StopSet;
@@ -93,15 +93,15 @@ impl Lane {
             (decoded.as_str(), waiting)
         };
         let start = self.came;
-        let advance = self.matcher.advance(chunk);
+        let step = self.matcher.advance(chunk);
         self.came += chunk.len() as u64;
         self.waiting = waiting;
-        if self.held.is_empty() && waiting.is_none() && advance.matched.is_none() && self.matcher.held() == 0 {
+        if self.held.is_empty() && waiting.is_none() && step.whole && step.matched.is_none() {
             self.left = self.came;
             self.say(raw);
             return Ok(Taken { same: true, matched: None, start });
         }
-        let emitted = advance.released + advance.passed;
+        let Step { emitted, matched, .. } = step;
         let first = out.len();
         let in_place = self.held.is_empty();
         if in_place {
@@ -113,7 +113,7 @@ impl Lane {
             let at = text::offset(&self.held, emitted);
             out.extend(self.held.drain(..at));
         }
-        if advance.matched.is_some() {
+        if matched.is_some() {
             self.held.clear();
             self.waiting = None;
         }
@@ -123,7 +123,7 @@ impl Lane {
         if let Some(said) = &mut self.said {
             said.extend_from_slice(emission);
         }
-        Ok(Taken { same: same && first == 0, matched: advance.matched.map(|found| self.shifted(found)), start })
+        Ok(Taken { same: same && first == 0, matched: matched.map(|found| self.shifted(found)), start })
     }
 
     /// The prompt's characters pass unread; what follows them in the same text is read.
@@ -170,11 +170,11 @@ impl Lane {
         let mut matched = None;
         let mut at = self.held.len();
         if self.waiting.take().is_some() {
-            let advance = self.matcher.advance_lone_half();
-            if advance.matched.is_some() {
-                at = text::offset(&self.held, advance.released + advance.passed);
+            let step = self.matcher.advance_lone_half();
+            if step.matched.is_some() {
+                at = text::offset(&self.held, step.emitted);
             }
-            matched = advance.matched;
+            matched = step.matched;
         }
         let emission = self.held.get(..at).unwrap_or(&[]);
         out.extend_from_slice(emission);

@@ -3,7 +3,25 @@
 
 use crate::error::Error;
 use crate::set::StopSet;
-use crate::stream::{self, Advance, StreamOptions};
+use crate::stream::{self, Advance, Match, StreamOptions};
+
+/// What a chunk lets out.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Characters that may leave: of those held before, then of the chunk.
+    pub(super) emitted: usize,
+    /// The whole chunk may leave.
+    pub(super) whole: bool,
+    pub(super) matched: Option<Match>,
+}
+
+impl Step {
+    #[inline]
+    fn of(advance: Advance, units: usize) -> Self {
+        let Advance { released, passed, matched, .. } = advance;
+        Self { emitted: released + passed, whole: passed == units, matched }
+    }
+}
 
 /// One message text's matcher.
 #[derive(Clone, Debug)]
@@ -18,26 +36,20 @@ impl Matcher {
         Ok(Self { inner: stream::Matcher::text(set.clone(), options)?, codes: Vec::new() })
     }
 
-    /// Reads a chunk and says how many characters may leave: of those held before, then of the chunk.
+    /// Reads a chunk and says how many characters may leave.
     #[inline]
-    pub(super) fn advance(&mut self, text: &str) -> Advance {
+    pub(super) fn advance(&mut self, text: &str) -> Step {
         if text.is_ascii() {
-            return self.inner.advance(text.as_bytes());
+            return Step::of(self.inner.advance(text.as_bytes()), text.len());
         }
         self.codes.clear();
         self.codes.extend(text.chars().map(u32::from));
-        self.inner.advance(&self.codes)
-    }
-
-    /// Characters held back now.
-    #[inline]
-    pub(super) fn held(&self) -> usize {
-        self.inner.held().len()
+        Step::of(self.inner.advance(&self.codes), self.codes.len())
     }
 
     /// Reads one more U+FFFD as part of the last chunk.
-    pub(super) fn advance_lone_half(&mut self) -> Advance {
-        self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER))
+    pub(super) fn advance_lone_half(&mut self) -> Step {
+        Step::of(self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER)), 1)
     }
 
     /// Ends a text: nothing is held any more.
