@@ -19,7 +19,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench dist test-dist clean
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench fuzz dist test-dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -63,6 +63,7 @@ build: $(STAMPS)/build ## compile the module and install it into .venv
 
 fmt: $(STAMPS)/dev ## format Rust and Python
 	@cargo fmt
+	@rustfmt --edition 2024 fuzz/src/drive.rs fuzz/fuzz_targets/*.rs
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
@@ -72,6 +73,7 @@ lint-rust:
 	$(call say,rustfmt and clippy)
 	@tools/check-rust fmt clippy
 	cargo fmt --check
+	rustfmt --check --edition 2024 fuzz/src/drive.rs fuzz/fuzz_targets/*.rs
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	cargo clippy --locked --all-targets --quiet --features python -- -D warnings
 
@@ -102,6 +104,12 @@ test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in s
 bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
 	$(PY) -m pytest benches --benchmark-enable --benchmark-only
 
+MINUTES ?= 2
+fuzz: ## fuzz every target for MINUTES=2 in all
+	$(call say,Fuzz)
+	@tools/check-rust
+	tools/fuzz $(MINUTES)
+
 # --- what is published -------------------------------------------------------------------------------------------------
 
 $(STAMPS)/dist-tools: pyproject.toml $(STAMPS)/build-tools
@@ -121,5 +129,5 @@ test-dist: $(STAMPS)/dist-tools ## install each file of dist/ into a fresh envir
 	$(PY) tools/test_dist.py
 
 clean: ## forget everything built here
-	rm -rf $(VENV) target dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) target dist site fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/holdback/_core*.so python/holdback/_core*.pyd
