@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdback._core import StopMatch, StopStream
 
-Text = TypeVar("Text", str, bytes)
+Text = TypeVar("Text", bound=str | bytes)
 
 
 class _Cutting(Generic[Text]):

@@ -339,6 +339,7 @@ pub(super) fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
 
 #[pymethods]
 impl StopStream {
+    #[pyo3(signature = (chunk, /))]
     fn feed<'py>(&self, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
         self.feed_any(chunk)
     }
