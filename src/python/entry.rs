@@ -18,6 +18,7 @@ use pyo3::types::PyString;
 
 use super::stream::{DETACH_UNITS, State, StopStream};
 use super::text::{self, Chars};
+use crate::{Advance, Held, Unit};
 
 const NAME: &CStr = c"feed";
 const DOC: &CStr = c"feed($self, chunk, /)\n--\n\nReads one chunk; gives the text that may be sent on, and the match or None.";
@@ -87,20 +88,51 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
 fn usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<Bound<'py, PyString>> {
     let mut scratch = Vec::new();
     let chars = Chars::of(chunk, &mut scratch).ok()?;
-    let len = chars.len();
-    if !state.takes_text() || len >= DETACH_UNITS || chars.has_surrogate() {
+    if !state.takes_text() || chars.len() >= DETACH_UNITS {
         return None;
     }
+    match chars {
+        Chars::Narrow(units) => advance(state, chunk, chars, units),
+        Chars::Wide(units) => wide(state, chunk, chars, units),
+        Chars::Full(units) => wide(state, chunk, chars, units),
+    }
+}
+
+/// Out of line, so that the usual chunk does not carry the registers of the others.
+#[inline(never)]
+fn wide<'py, U: Unit>(
+    state: &mut State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    units: &[U],
+) -> Option<Bound<'py, PyString>> {
+    if chars.has_surrogate() { None } else { advance(state, chunk, chars, units) }
+}
+
+#[inline]
+fn advance<'py, U: Unit>(
+    state: &mut State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    units: &[U],
+) -> Option<Bound<'py, PyString>> {
     let held = state.matcher.held();
-    let advance = match chars {
-        Chars::Narrow(units) => state.matcher.advance_unmatched(units),
-        Chars::Wide(units) => state.matcher.advance_unmatched(units),
-        Chars::Full(units) => state.matcher.advance_unmatched(units),
-    }?;
+    let advance = state.matcher.advance_unmatched(units)?;
     state.last_text = true;
-    if advance.passed == len && advance.released == 0 {
+    if advance.passed == units.len() && advance.released == 0 {
         return Some(chunk.clone());
     }
+    cut(state, chunk, chars, held, &advance)
+}
+
+#[inline(never)]
+fn cut<'py>(
+    state: &State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    held: Held,
+    advance: &Advance,
+) -> Option<Bound<'py, PyString>> {
     text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed).ok()
 }
 

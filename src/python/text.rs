@@ -71,13 +71,10 @@ impl<'a> Chars<'a> {
     /// True when a unit is half of a surrogate pair.
     #[inline]
     pub(super) fn has_surrogate(self) -> bool {
-        // In blocks without an early exit, so that the compiler can use vector instructions.
         match self {
             Self::Narrow(_) => false,
-            Self::Wide(units) => units.chunks(64).any(|block| block.iter().fold(false, |seen, u| seen | (u & 0xf800 == 0xd800))),
-            Self::Full(units) => {
-                units.chunks(64).any(|block| block.iter().fold(false, |seen, u| seen | (u & 0xffff_f800 == 0xd800)))
-            }
+            Self::Wide(units) => any(units, |unit| unit & 0xf800 == 0xd800),
+            Self::Full(units) => any(units, |unit| unit & 0xffff_f800 == 0xd800),
         }
     }
 
@@ -89,6 +86,16 @@ impl<'a> Chars<'a> {
             Self::Full(units) => Box::new(units.iter().copied()),
         }
     }
+}
+
+/// Whether any unit is `wanted`: in long text by blocks without an early exit, so that the compiler can use vector instructions.
+#[inline]
+fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
+    const BLOCK: usize = 64;
+    if units.len() < BLOCK {
+        return units.iter().any(|&unit| wanted(unit));
+    }
+    units.chunks(BLOCK).any(|block| block.iter().fold(false, |seen, &unit| seen | wanted(unit)))
 }
 
 /// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this is called.

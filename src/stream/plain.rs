@@ -85,6 +85,7 @@ impl Plain {
         self.advance(automaton, &[unit])
     }
 
+    #[inline(never)]
     fn settle(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
         let held = self.held_len(automaton);
         let depth = automaton.depth(state & !MATCH) as usize;
