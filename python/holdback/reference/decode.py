@@ -53,6 +53,11 @@ class TextDecoder:
             decoder.setstate((bytes(self.waiting), 0))  # type: ignore[arg-type]
             characters = decoder.decode(chunk[position : position + 1])
             self.waiting = decoder.getstate()[0]
+            if b"\xed\xa0" <= self.waiting <= b"\xed\xbf":
+                # Two bytes of an encoded surrogate. CPython waits for the third, because its error handler
+                # "surrogatepass" may want it. But no third byte makes a character of them: they are decided.
+                characters += decoder.decode(b"", True)
+                self.waiting = b""
             for number, character in enumerate(characters):
                 if number < len(characters) - 1 or self.waiting:
                     yield character, position

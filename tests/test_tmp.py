@@ -1,0 +1,134 @@
+"""The compiled package against its executable specification: outcome for outcome and chunk for chunk.
+
+An outcome is the value or the type of the exception; after each operation all that a stream shows is compared too.
+
+A deep run, by hand (200,000 cases of each kind take a while; `-k` chooses one):
+
+    HYPOTHESIS_PROFILE=deep HYPOTHESIS_EXAMPLES=200000 python -m pytest tests/test_differential.py --timeout=0
+"""
+
+from __future__ import annotations
+
+import pickle
+from types import ModuleType
+from typing import Any
+
+import holdback
+from corpus import MATCH
+from holdback import reference
+from hypothesis import given, note
+from hypothesis import strategies as st
+from strategies import Plan, plans, stop_lists, texts
+
+BOTH = (holdback, reference)
+
+
+def plain(value: Any) -> Any:
+    """A match as a plain value that says its types; everything else as it is."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(plain, value))
+    if hasattr(value, "end_chunk"):
+        return tuple((name, type(getattr(value, name)), getattr(value, name)) for name in MATCH)
+    return (type(value), value)
+
+
+def outcome(call: Any, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+    """What a call gives: its value and "ok", or nothing and the type of what it raises."""
+    try:
+        return call(*arguments, **options), "ok"
+    except (TypeError, ValueError, RuntimeError) as error:
+        return None, type(error)
+
+
+def shown(stream: Any) -> dict[str, Any]:
+    return {name: plain(getattr(stream, name)) for name in ("held", "match")}
+
+
+def opened(impl: ModuleType, plan: Plan) -> Any:
+    stops = impl.StopSet(plan.stops, tie=plan.tie)
+    return stops.byte_stream(**plan.options) if plan.raw else stops.stream(**plan.options)
+
+
+def check_plan(plan: Plan) -> None:
+    (rust, how), (ref, expected) = (outcome(opened, impl, plan) for impl in BOTH)
+    assert how == expected
+    if expected != "ok":
+        return
+    streams = [(rust, ref)]
+    for number, (name, which, *arguments) in enumerate(plan.operations):
+        note(f"operation {number}: {name}{tuple(arguments)} on stream {which % len(streams)}")
+        rust, ref = streams[which % len(streams)]
+        if name == "copy":
+            streams = [*streams[-1:], (rust, ref), (rust.copy(), ref.copy())]
+        elif name == "pickle":
+            streams[which % len(streams)] = pickle.loads(pickle.dumps(rust)), pickle.loads(pickle.dumps(ref))
+        else:
+            got, how = outcome(getattr(rust, name), *arguments)
+            want, expected = outcome(getattr(ref, name), *arguments)
+            assert (plain(got), how) == (plain(want), expected)
+        for rust, ref in streams:
+            assert shown(rust) == shown(ref)
+    for rust, ref in streams:
+        assert rust.flush() == ref.flush()
+        assert shown(rust) == shown(ref)
+
+
+def test_compared_things_are_different() -> None:
+    assert holdback.StopStream is not reference.StopStream
+
+
+@given(plans(raw=False, scoped=False))
+def test_text(plan: Plan) -> None:
+    check_plan(plan)
+
+
+@given(plans(raw=False))
+def test_text_with_scopes(plan: Plan) -> None:
+    check_plan(plan)
+
+
+@given(plans(raw=True))
+def test_bytes_with_scopes(plan: Plan) -> None:
+    check_plan(plan)
+
+
+@given(stop_lists("abé"), st.sampled_from(["longest", "first"]))
+def test_sets(stops: list[str], tie: str) -> None:
+    ours, theirs = (impl.StopSet(stops, tie=tie) for impl in BOTH)
+    for read in (
+        len,
+        list,
+        lambda s: s.stops,
+        lambda s: s.unreachable,
+        lambda s: ["a" in s, "ab" in s, "" in s, 5 in s],
+    ):
+        assert read(ours) == read(theirs)
+    assert pickle.loads(pickle.dumps(ours)) == ours
+
+
+TEXTS = texts(["a", "b", "ab", "ba", "aab", "é"], max_pieces=8)
+
+
+@given(stop_lists("abé"), st.lists(TEXTS, max_size=4), st.booleans(), st.sampled_from(["longest", "first"]))
+def test_whole_texts(stops: list[str], texts: list[str], include: bool, tie: str) -> None:
+    ours, theirs = (impl.StopSet(stops, tie=tie) for impl in BOTH)
+    for text in texts:
+        assert plain(ours.truncate(text, include_stop=include)) == plain(theirs.truncate(text, include_stop=include))
+    assert plain(ours.truncate_many(texts, include_stop=include)) == plain(
+        theirs.truncate_many(texts, include_stop=include)
+    )
+    assert list(ours.cut(texts, include_stop=include)) == list(theirs.cut(texts, include_stop=include))
+
+
+@given(
+    stop_lists("ab"), st.lists(st.lists(TEXTS | TEXTS.map(str.encode), min_size=3, max_size=3), max_size=4), st.data()
+)
+def test_batches(stops: list[str], steps: list[list[Any]], data: st.DataObject) -> None:
+    sets = [impl.StopSet(stops) for impl in BOTH]
+    ours, theirs = ([stops.stream(), stops.stream(), stops.stream()] for stops in sets)
+    for chunks in steps:
+        if data.draw(st.integers(0, 9)) == 0:
+            chunks[data.draw(st.integers(0, 2))] = 5
+        got, want = outcome(holdback.feed_batch, ours, chunks), outcome(reference.feed_batch, theirs, chunks)
+        assert plain(list(got)) == plain(list(want))
+        assert [shown(stream) for stream in ours] == [shown(stream) for stream in theirs]
