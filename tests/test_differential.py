@@ -13,12 +13,13 @@ import pickle
 from types import ModuleType
 from typing import Any
 
-import holdback
 from corpus import MATCH
-from holdback import reference
 from hypothesis import given, note
 from hypothesis import strategies as st
 from strategies import Plan, plans, stop_lists, texts
+
+import holdback
+from holdback import reference
 
 BOTH = (holdback, reference)
 

@@ -74,19 +74,23 @@ class State:
     @property
     def held(self) -> Text:
         """Text that was seen and is not emitted."""
-        return self._given_back("" if self.over else self.scanner.text[self.emitted :])
+        return self.given_back("" if self.over else self.scanner.text[self.emitted :])
 
     def feed(self, given: object) -> Text:
         """Take one chunk; return what is emitted."""
         chunk = self._checked(given)
         if self.match is not None:
-            return self._given_back("")
-        if self.flushed:
-            raise ValueError("this stream was flushed: reset() it, or make a new one")
+            return self.given_back("")
+        self.must_be_open()
         self.chunks += 1
         self.last_chunk = chunk
         self._read(self.decoder.read(chunk))  # type: ignore[arg-type]
         return self._emit(self._held_from())
+
+    def must_be_open(self) -> None:
+        """After ``flush`` nothing can be fed."""
+        if self.flushed:
+            raise ValueError("this stream was flushed: reset() it, or make a new one")
 
     def flush(self) -> Text:
         """Take the end of the text; return what is emitted."""
@@ -130,9 +134,10 @@ class State:
             until = self.match.end if self.match.index in self.options.included else self.match.start
         text = self.scanner.text[self.emitted : until]
         self.emitted = max(self.emitted, until)
-        return self._given_back(text)
+        return self.given_back(text)
 
-    def _given_back(self, text: str) -> Text:
+    def given_back(self, text: str) -> Text:
+        """Text as the caller knows it."""
         return text.encode("latin-1") if self.options.raw else text
 
     def _checked(self, chunk: object) -> str | bytes:
@@ -171,17 +176,23 @@ class StopStream:
     def feed_many(self, chunks: Iterable[Text], /) -> tuple[Text, StopMatch | None]:
         """Feed one block of chunks.
 
-        The same as feeding them one by one up to a match, but if one of them is bad, none was fed.
+        The same as feeding them one by one up to a match, but if one of them is bad, none was fed. Behind the end of the
+        stream nothing is looked at.
         """
         if isinstance(chunks, (str, bytes)):
             raise TypeError(f"feed_many takes an iterable of chunks, not one {type(chunks).__name__}")
+        iterator = iter(chunks)
         with _Alone(self):
             state = self._state.copy()
-            emitted = state._given_back("")
-            for chunk in chunks:
-                emitted += state.feed(chunk)
-                if state.match is not None:
+            emitted = state.given_back("")
+            if state.match is None:
+                state.must_be_open()
+            while state.match is None:
+                try:
+                    chunk = next(iterator)
+                except StopIteration:
                     break
+                emitted += state.feed(chunk)
             self._state = state
             return emitted, state.match
 
