@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -217,18 +217,20 @@ class StopStream:
     def arm(self) -> None:
         """From now on stops count (section 7)."""
         with _Alone(self):
-            state = self._state.copy()
-            state.scanner.arm()
-            state.scanner.settle()
-            self._state = state
+            self._change(Scanner.arm)
 
     def disarm(self) -> None:
         """From now on a stop that ends is text like any other (section 7)."""
         with _Alone(self):
-            state = self._state.copy()
-            state.scanner.disarm()
-            state.scanner.settle()
-            self._state = state
+            self._change(Scanner.disarm)
+
+    def _change(self, call: Callable[[Scanner], None]) -> None:
+        if self._state.over:
+            return
+        state = self._state.copy()
+        call(state.scanner)
+        state.scanner.settle()  # the call decides what is held; it comes out with the next feed or flush
+        self._state = state
 
     @property
     def armed(self) -> bool:
