@@ -11,11 +11,12 @@ import os
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # The reference is slow on purpose; the fixture that the examples of a property share is a module, without any state.
 common = settings(
     deadline=None,
+    phases=[phase for phase in Phase if phase is not Phase.explain],  # it takes minutes where a case is long
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
 settings.register_profile("dev", common, max_examples=150)

@@ -354,8 +354,9 @@ def test_keep_whole_changes_only_the_delivery(impl: ModuleType, case: Any, tie: 
         for start, end in occurrences(text, markers):
             assert not start < len(late) < end
         behind = max((end for _, end in occurrences(text, markers)), default=0)
+        may_come = [marker for marker in markers if not any(other in marker[:-1] for other in markers)]
         for start in range(behind, len(late)):
-            assert not any(marker.startswith(text[start:]) and marker != text[start:] for marker in markers)
+            assert not any(marker.startswith(text[start:]) and marker != text[start:] for marker in may_come)
     assert late + with_it.flush() == early + without.flush()
 
 

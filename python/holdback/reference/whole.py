@@ -34,9 +34,14 @@ class Whole:
         return begin
 
     def _held_for_markers(self, text: str) -> int:
-        """Where the longest suffix behind the last occurrence begins that is a proper prefix of a marker."""
+        """Where the longest suffix behind the last occurrence begins that is a proper prefix of a marker that can occur."""
         for start in range(self._behind, len(text)):
             suffix = text[start:]
-            if any(len(suffix) < len(marker) and marker.startswith(suffix) for marker in self.markers):
-                return start
+            for marker in self.markers:
+                if len(suffix) < len(marker) and marker.startswith(suffix) and self._can_occur(marker):
+                    return start
         return len(text)
+
+    def _can_occur(self, marker: str) -> bool:
+        """Not if another one ends inside it, which then is the occurrence."""
+        return not any(other in marker[:-1] for other in self.markers)
