@@ -13,7 +13,7 @@ chunk  arrived      sent on    held   for
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -185,11 +185,7 @@ def rows(trace: Trace) -> Iterator[tuple[str, str, str, str, str]]:
 
 def shown(text: str) -> str:
     """Text with visible escapes, and `·` for the spaces at its edges."""
-    core = text.strip(" ")
-    if not core:
-        return "·" * len(text)
-    left, right = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
-    return "·" * left + visible(core) + "·" * right
+    return _with_dots(text, visible)
 
 
 def shown_chunk(step: Step) -> str:
@@ -198,13 +194,22 @@ def shown_chunk(step: Step) -> str:
         return "(no more text)"
     if isinstance(step.chunk, str):
         return shown(step.chunk)
+    return _with_dots(step.chunk.decode("utf-8", "surrogateescape"), _visible_bytes)
+
+
+def _with_dots(text: str, show: Callable[[str], str]) -> str:
+    core = text.strip(" ")
+    if not core:
+        return "·" * len(text)
+    left, right = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
+    return "·" * left + show(core) + "·" * right
+
+
+def _visible_bytes(text: str) -> str:
+    """Decoded bytes, those that were no character (half surrogates, by `surrogateescape`) as the bytes they are."""
     return "".join(
-        f"\\x{ord(character) - 0xDC00:02x}"
-        if "\udc80" <= character <= "\udcff"
-        else shown(character)
-        if character != " "
-        else " "
-        for character in step.chunk.decode("utf-8", "surrogateescape")
+        f"\\x{ord(character) - 0xDC00:02x}" if "\udc80" <= character <= "\udcff" else visible(character)
+        for character in text
     )
 
 
