@@ -107,6 +107,14 @@ def test_a_text_stream_of_bytes_stops(impl: ModuleType) -> None:
         ({"include_stop": "nope"}, "ValueError", ["nope"]),
         ({"include_stop": [""]}, "ValueError", []),
         ({"include_stop": 5}, "TypeError", ["include_stop", "int"]),
+        ({"include_stop": ["STOP", 5]}, "TypeError", ["include_stop", "int"]),
+        ({"start_asleep": 5, "asleep_inside": [("a", "b")]}, "TypeError", ["int"]),
+        ({"asleep_inside": ["ab"]}, "TypeError", ["0"]),
+        ({"asleep_inside": [("a", "b"), ("c", "d", "e")]}, "TypeError", ["1"]),
+        ({"asleep_inside": [("a", 5)]}, "TypeError", ["int"]),
+        ({"asleep_inside": [("a", "\ud800")]}, "ValueError", []),
+        ({"arm_after_chars": -1}, "ValueError", ["-1"]),
+        ({"errors": 5}, "TypeError", ["errors"]),
         ({"asleep_inside": [("", "b")]}, "ValueError", []),
         ({"asleep_inside": [("a", "")]}, "ValueError", []),
         ({"asleep_inside": [("a|", "a|")]}, "ValueError", ["a|"]),
@@ -128,6 +136,21 @@ def test_bad_options_of_a_stream(impl: ModuleType, options: Any, kind: str, part
     says(error(compiled.cut, ["text"], **options), kind, *parts)
     if "errors" not in options:
         says(error(compiled.byte_stream, **options), kind, *parts)
+
+
+def test_bytes_markers_are_for_byte_streams(impl: ModuleType) -> None:
+    compiled = impl.StopSet(["STOP"])
+    for options in ({"keep_whole": [b"a"]}, {"asleep_inside": [("a", b"b")]}):
+        says(error(compiled.stream, **options), "TypeError", "bytes")
+        assert compiled.byte_stream(**options).feed(b"x") == (b"x", None)
+
+
+def test_none_is_the_default_of_each_option(impl: ModuleType) -> None:
+    compiled = impl.StopSet(["ab"], tie=None, max_stops=None, max_bytes=None)
+    options = dict.fromkeys(
+        ("include_stop", "errors", "arm_after_chars", "asleep_inside", "start_asleep", "keep_whole")
+    )
+    assert compiled.stream(**options).feed("xab")[0] == "x"
 
 
 def test_a_byte_stream_has_no_errors_option(impl: ModuleType) -> None:

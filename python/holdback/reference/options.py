@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .stops import StopSet, listed, same_stops, utf8
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,24 @@ def check(
     stops: StopSet,
     *,
     raw: bool,
-    include_stop: bool | str | bytes | Iterable[str | bytes] = False,
-    errors: str = "replace",
-    arm_after_chars: int = 0,
+    include_stop: bool | str | bytes | Iterable[str | bytes] | None = None,
+    errors: str | None = None,
+    arm_after_chars: int | None = None,
     asleep_inside: Iterable[tuple[str | bytes, str | bytes]] | None = None,
-    start_asleep: bool = False,
+    start_asleep: bool | None = None,
     keep_whole: str | bytes | Iterable[str | bytes] | None = None,
 ) -> Options:
-    """Check the options of ``StopSet.stream()`` (``raw``: of ``byte_stream()``) against each other and the stops."""
+    """Check the options of ``StopSet.stream()`` (``raw``: of ``byte_stream()``) against each other and the stops.
+
+    ``None`` is the default of each.
+    """
+    errors = _typed(str, "errors", errors, "replace")
     if errors not in ("replace", "strict"):
         raise ValueError(f'errors must be "replace" or "strict", not {errors!r}')
-    if isinstance(arm_after_chars, bool) or not isinstance(arm_after_chars, int):
-        raise TypeError(f"arm_after_chars must be int, not {type(arm_after_chars).__name__}")
+    arm_after_chars = _typed(int, "arm_after_chars", arm_after_chars, 0)
     if arm_after_chars < 0:
         raise ValueError(f"arm_after_chars must not be negative, it is {arm_after_chars}")
+    start_asleep = _typed(bool, "start_asleep", start_asleep, False)
     texts = tuple(_as_text(stop, raw, f"stop {index}") for index, stop in enumerate(stops))
     regions_as_given = _pairs(asleep_inside)
     regions = tuple((_marker(opener, raw), _marker(closer, raw)) for opener, closer in regions_as_given)
@@ -64,9 +70,17 @@ def check(
         arm_after=arm_after_chars,
         regions_as_given=regions_as_given,
         regions=regions,
-        start_asleep=bool(start_asleep),
+        start_asleep=start_asleep,
         whole=whole,
     )
+
+
+def _typed(kind: type[Value], name: str, value: Value | None, default: Value) -> Value:
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}")
+    return value
 
 
 def _as_text(literal: Any, raw: bool, name: str) -> str:
@@ -88,7 +102,7 @@ def _marker(marker: Any, raw: bool) -> str:
 def _pairs(asleep_inside: Any) -> tuple[tuple[Any, Any], ...]:
     pairs = listed(asleep_inside, "asleep_inside")
     for number, pair in enumerate(pairs):
-        if isinstance(pair, (str, bytes)) or not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"asleep_inside[{number}] must be a pair (opener, closer), not {pair!r}")
     return tuple((opener, closer) for opener, closer in pairs)
 
@@ -112,6 +126,8 @@ def _included(stops: StopSet, include_stop: Any) -> frozenset[int]:
         return frozenset(range(len(stops)) if include_stop else ())
     included: set[int] = set()
     for member in listed(include_stop, "include_stop"):
+        if not isinstance(member, (str, bytes)):
+            raise TypeError(f"include_stop must have str or bytes in it, not {type(member).__name__}")
         same = same_stops(stops, member)
         if not same:
             raise ValueError(f"include_stop names {member!r}, which is not a stop of this set")

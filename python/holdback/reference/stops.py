@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .stream import StopMatch, StopStream
 
 MAX_STOPS = 1_000_000
-MAX_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 
 
 class StopSet:
@@ -21,8 +21,8 @@ class StopSet:
         stops: one stop, an iterable of stops, or ``None``. A ``bytes`` stop is for ``byte_stream()`` only.
         tie: which of several stops that end at the same character is the match: ``"longest"``, or ``"first"`` in the
             list.
-        max_stops: refuse longer lists.
-        max_bytes: refuse lists with more bytes of UTF-8 in all stops together.
+        max_stops: refuse longer lists (default 1,000,000).
+        max_bytes: refuse lists with more bytes of UTF-8 in all stops together (default 16 MiB).
 
     Raises:
         TypeError, ValueError: see section 5; the message names the index, the type, the limit.
@@ -38,10 +38,13 @@ class StopSet:
         stops: str | bytes | Iterable[str | bytes] | None = None,
         /,
         *,
-        tie: str = "longest",
-        max_stops: int = MAX_STOPS,
-        max_bytes: int = MAX_BYTES,
+        tie: str | None = None,
+        max_stops: int | None = None,
+        max_bytes: int | None = None,
     ) -> None:
+        tie = "longest" if tie is None else tie
+        max_stops = MAX_STOPS if max_stops is None else max_stops
+        max_bytes = MAX_BYTES if max_bytes is None else max_bytes
         if tie not in ("longest", "first"):
             raise ValueError(f'tie must be "longest" or "first", not {tie!r}')
         checked: list[str | bytes] = []
