@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback import StopSet, lint, providers
-from holdback.linting import COMMON, SEVERITIES, held_share, samples
+from holdback.linting import COMMON, SEVERITIES
+from holdback.stutter import held_share, samples
 
 SOUND = ["</answer>", "<|my end of turn|>", "###END###", "\nObservation:", "[DONE]"]
 

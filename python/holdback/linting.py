@@ -19,19 +19,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from . import StopSet
 from .likeness import INVISIBLE, LOOKALIKES, SPECIAL_TOKEN, visible
 from .providers import Provider, get
+from .stutter import samples, shares_held
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-
-SAMPLES = {"English": "prose.txt", "code": "code.txt", "CJK": "cjk.txt"}
-"""The bundled texts that stops are measured on, by what they are."""
 
 STUTTER = 0.05
 """Share of characters held on arrival from which a stop is said to stutter: one in twenty is seen as a hitch in the text."""
@@ -342,40 +338,12 @@ def _across(stops: list[tuple[int, str | bytes]]) -> Iterator[Finding]:
         )
 
 
-@cache
-def samples() -> dict[str, str]:
-    """The bundled texts, by what they are."""
-    folder = files("holdback").joinpath("data")
-    return {name: folder.joinpath(file).read_text(encoding="utf-8") for name, file in SAMPLES.items()}
-
-
-def held_share(stops: Iterable[str], text: str) -> float:
-    """The share of the characters of `text` that do not go out the moment they arrive, one by one, because they may begin a stop.
-
-    When a stop is complete, reading starts afresh behind it.
-
-    >>> held_share(["\\n\\nUser:"], "one\\ntwo\\n"), held_share(["e"], "eee")
-    (0.25, 0.0)
-    """
-    stream = StopSet(list(stops)).stream()
-    waiting = held = 0
-    for character in text:
-        emit, match = stream.feed(character)
-        if match is not None:
-            stream.reset()
-            waiting = 0
-            continue
-        waiting += 1 - len(emit)
-        held += waiting > 0
-    return held / len(text) if text else 0.0
-
-
 def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
-    if not stops or max(_shares(tuple(stops.values())).values()) < STUTTER:
+    if not stops or max(shares_held(tuple(stops.values())).values()) < STUTTER:
         return
     told = False
     for index, stop in stops.items():
-        shares = _shares((stop,))
+        shares = shares_held((stop,))
         if max(shares.values()) >= STUTTER:
             told = True
             yield Finding(
@@ -392,13 +360,9 @@ def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
             "stutter",
             "note",
             None,
-            f"together the stops hold back on arrival {_percent(_shares(tuple(stops.values())))}",
+            f"together the stops hold back on arrival {_percent(shares_held(tuple(stops.values())))}",
             "fewer different first characters hold back less",
         )
-
-
-def _shares(stops: tuple[str, ...]) -> dict[str, float]:
-    return {name: held_share(stops, text) for name, text in samples().items()}
 
 
 def _percent(shares: dict[str, float]) -> str:
