@@ -19,8 +19,8 @@ common = settings(
     phases=[phase for phase in Phase if phase is not Phase.explain],  # it takes minutes where a case is long
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
 )
-settings.register_profile("dev", common, max_examples=150)
-settings.register_profile("ci", common, max_examples=150, derandomize=True, database=None)
+settings.register_profile("dev", common, max_examples=100)
+settings.register_profile("ci", common, max_examples=100, derandomize=True, database=None)
 settings.register_profile(
     "deep", common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "10000")), print_blob=True
 )
