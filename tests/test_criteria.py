@@ -497,3 +497,15 @@ def test_stop_and_piece_options_reach_the_stream():
     run = StoppingCriteria(stop=["END"], asleep_inside=[("<think>", "</think>")], keep_whole="regions").start()
     emitted, finish = play(run, [(1, "<think>END</thi"), (2, "nk>x"), (3, "END")])
     assert (emitted, finish.match.start) == ("<think>END</think>x", 19)
+
+
+@pytest.mark.parametrize("include", [["END"], "END", {"END"}, [b"END"]])
+def test_one_stop_may_be_included_and_another_not(include):
+    criteria = StoppingCriteria(stop=["END", "STOP"], include_stop=include)
+    assert play(criteria.start(), [(1, "a EN"), (2, "D b")])[0] == "a END"
+    emitted, finish = play(criteria.start(), [(1, "a ST"), (2, "OP b")])
+    assert (emitted, finish.cut) == ("a ", "STOP b")
+
+
+def test_regions_may_come_as_lists():
+    assert StoppingCriteria(stop="END", asleep_inside=[["<t>", "</t>"]]).asleep_inside == (("<t>", "</t>"),)

@@ -22,6 +22,7 @@ character became U+FFFD), the stop string is the reason.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -66,7 +67,7 @@ class StoppingCriteria:
     min_tokens: int = 0
     max_time: float | None = None
     custom: Sequence[Criterion] = ()
-    include_stop: bool | Iterable[str] = False
+    include_stop: bool | Iterable[str | bytes] = False
     errors: Literal["replace", "strict"] = "replace"
     asleep_inside: Iterable[tuple[str, str]] | None = None
     start_asleep: bool = False
@@ -85,10 +86,12 @@ class StoppingCriteria:
         settle("eos_token_ids", _ids("eos_token_ids", self.eos_token_ids))
         settle("stop_token_ids", _ids("stop_token_ids", self.stop_token_ids))
         settle("custom", tuple(self.custom))
-        for name in ("include_stop", "asleep_inside", "keep_whole"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, (bool, str)):
-                settle(name, tuple(value))
+        if self.asleep_inside is not None:
+            settle("asleep_inside", tuple((opener, closer) for opener, closer in self.asleep_inside))
+        if self.keep_whole is not None and not isinstance(self.keep_whole, str):
+            settle("keep_whole", tuple(self.keep_whole))
+        if not isinstance(self.include_stop, bool):
+            settle("include_stop", _collected(self.include_stop))
         if self.max_tokens is not None and self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
         if self.min_tokens < 0:
@@ -120,7 +123,7 @@ class Run:
     used goes with it, the clock is that of the process that reads it (criteria and a clock that pickle are the caller's affair).
     """
 
-    __slots__ = ("_custom", "_stream", "_transactional", "criteria", "data", "finish", "started", "tokens")
+    __slots__ = ("_ends", "_look_at", "_stream", "_transactional", "criteria", "data", "finish", "started", "tokens")
 
     def __init__(self, criteria: StoppingCriteria) -> None:
         self.criteria = criteria
@@ -134,7 +137,8 @@ class Run:
         self._stream = criteria._stream()
         if criteria.min_tokens:
             self._stream.disarm()
-        self._custom = criteria.custom
+        self._ends = frozenset({*criteria.eos_token_ids, *criteria.stop_token_ids})  # type: ignore[misc]  # settled above
+        self._look_at = self._next_look()
         # What may fail after the stream has moved: a criterion, or a flush that finds half a character.
         self._transactional = bool(criteria.custom) or criteria.errors == "strict"
 
@@ -257,21 +261,31 @@ class Run:
     # One token, in two halves, so that `step_batch` can put one call for all streams between them.
 
     def _advance(self, token: int | None, piece: Piece) -> tuple[str, Finish | None]:
-        reason = self._ending(token)
-        if reason is not None:
+        if token in self._ends and (reason := self._ending(token)) is not None:
             return self._end_by_token(reason, token, piece)
         emit, match = self._stream.feed(piece)
+        self.tokens += 1
+        if match is None and self.tokens < self._look_at:
+            return emit, None
         return self._settle(token, emit, match)
+
+    def _next_look(self) -> int:
+        """The number of tokens at which something but a stop can happen, so that all those before it are cheap."""
+        criteria = self.criteria
+        if criteria.max_time is not None or criteria.custom:
+            return 0
+        at = [criteria.min_tokens] if self.tokens < criteria.min_tokens else []
+        if criteria.max_tokens is not None:
+            at.append(criteria.max_tokens)
+        return min(at, default=sys.maxsize)
 
     def _ending(self, token: int | None) -> str | None:
         criteria = self.criteria
-        if token is None or self.tokens < criteria.min_tokens:
+        if self.tokens < criteria.min_tokens:
             return None
         if token in criteria.eos_token_ids:  # type: ignore[operator]  # a frozenset since __post_init__
             return "eos"
-        if token in criteria.stop_token_ids:  # type: ignore[operator]
-            return "stop_token"
-        return None
+        return "stop_token" if token in self._ends else None
 
     def _end_by_token(self, reason: str, token: int | None, piece: Piece) -> tuple[str, Finish]:
         cut = _text(piece)
@@ -279,21 +293,21 @@ class Run:
         return emit, finish
 
     def _settle(self, token: int | None, emit: str, match: StopMatch[str] | None) -> tuple[str, Finish | None]:
-        """What the stream's answer to one token means for the run."""
+        """What the stream's answer to a token that was just counted means for the run."""
         criteria = self.criteria
-        self.tokens += 1
         if match is not None:
             self.finish = self._stopped(match, "", block_tokens=1)
             return emit, self.finish
         if self.tokens == criteria.min_tokens:
             self._stream.arm()
+            self._look_at = self._next_look()
         reason: str | None = None
         if criteria.max_tokens is not None and self.tokens >= criteria.max_tokens:
             reason = "length"
         elif self._out_of_time():
             reason = "time"
         else:
-            for criterion in self._custom:
+            for criterion in criteria.custom:
                 verdict = criterion(self, token, emit)
                 if verdict:
                     reason = verdict if isinstance(verdict, str) else "custom"
@@ -360,28 +374,45 @@ def step_batch(
     """
     if not len(runs) == len(token_ids) == len(pieces):
         raise ValueError(f"a batch of {len(runs)} runs came with {len(token_ids)} token ids and {len(pieces)} pieces")
-    if len({id(run) for run in runs}) != len(runs):
+    if len(set(map(id, runs))) != len(runs):
         raise ValueError("one run is in the batch twice: each sequence needs a run of its own")
-    tokens = [_token(token_id) for token_id in token_ids]
-    live = [i for i, run in enumerate(runs) if run.finish is None]
-    by_token = {i: reason for i in live if (reason := runs[i]._ending(tokens[i])) is not None}
-    for i in live:
-        _check(pieces[i], f"piece {i}")  # while nothing has moved; and only here is its place known
-    fed = [i for i in live if i not in by_token]
-    saved = {i: runs[i]._save() for i in live} if any(runs[i]._transactional for i in live) else {}
     emits = [""] * len(runs)
+    fed: list[int] = []
+    by_token: list[tuple[int, str]] = []
+    tokens: list[int | None] = []
+    for i, run in enumerate(runs):
+        token = _token(token_ids[i])
+        tokens.append(token)
+        if run.finish is None:
+            if token in run._ends and (reason := run._ending(token)) is not None:
+                _check(pieces[i], f"piece {i}")  # the others are checked where they are fed
+                by_token.append((i, reason))
+            else:
+                fed.append(i)
+    live = [*fed, *(i for i, _ in by_token)]
+    saved = [(runs[i], runs[i]._save()) for i in live] if any(runs[i]._transactional for i in live) else []
+    ended: list[int] = []
     try:
         answers, matched = feed_batch([runs[i]._stream for i in fed], [pieces[i] for i in fed])
         matches = dict(matched)
         for at, i in enumerate(fed):
-            emits[i], _ = runs[i]._settle(tokens[i], answers[at], matches.get(at))
-        for i, reason in by_token.items():
+            run, emits[i] = runs[i], answers[at]
+            run.tokens += 1
+            if at in matches or run.tokens >= run._look_at:
+                emits[i], finish = run._settle(tokens[i], answers[at], matches.get(at))
+                if finish is not None:
+                    ended.append(i)
+        for i, reason in by_token:
             emits[i], _ = runs[i]._end_by_token(reason, tokens[i], pieces[i])
-    except BaseException:
-        for i, state in saved.items():
-            runs[i]._restore(state)
+            ended.append(i)
+    except BaseException as error:
+        for run, state in saved:
+            run._restore(state)
+        if isinstance(error, TypeError):
+            for i in fed:
+                _check(pieces[i], f"piece {i}")  # says which one it was
         raise
-    return emits, [(i, finish) for i in live if (finish := runs[i].finish) is not None]
+    return emits, [(i, finish) for i in sorted(ended) if (finish := runs[i].finish) is not None]
 
 
 def _token(token_id: int | None) -> int | None:
@@ -403,6 +434,12 @@ def _ids(name: str, ids: int | Iterable[int] | None) -> frozenset[int]:
         if listed[at] < 0:
             raise ValueError(f"{name}[{at}] is {listed[at]}: a token id is not negative")
     return frozenset(listed)
+
+
+def _collected(stops: Iterable[str | bytes]) -> tuple[str, ...]:
+    """The stops to include, as text: one is one stop, never its letters."""
+    listed = [stops] if isinstance(stops, (str, bytes)) else stops
+    return tuple(stop if isinstance(stop, str) else stop.decode() for stop in listed)
 
 
 def _pieces(pieces: Iterable[Piece]) -> list[Piece]:

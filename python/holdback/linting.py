@@ -32,6 +32,9 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 STUTTER = 0.05
 """Share of characters held on arrival from which a stop is said to stutter: one in twenty is seen as a hitch in the text."""
 
+MOST_MEASURED = 200
+"""Longer lists are measured as a whole only: two milliseconds a stop would add up."""
+
 COMMON = {
     "---": "a horizontal rule, a table border, front matter and the head of a diff in Markdown",
     "\n\n": "the end of every paragraph",
@@ -322,13 +325,15 @@ def _across(stops: list[tuple[int, str | bytes]]) -> Iterator[Finding]:
         first.setdefault(key, index)
     if not stops:
         return
-    for at in StopSet(
-        [stop for _, stop in stops], max_stops=max(len(stops), 1), max_bytes=sum(map(len, keys))
-    ).unreachable:
+    compiled = StopSet(keys, max_stops=len(stops), max_bytes=sum(map(len, keys)))
+    stream = compiled.byte_stream()
+    for at in compiled.unreachable:
         (index, stop), key = stops[at], keys[at]
-        inside = next(((i, s) for (i, s), k in zip(stops, keys, strict=True) if k != key and k in key[:-1]), None)
-        if inside is None:
+        stream.reset()
+        match = stream.feed(key[:-1])[1]
+        if match is None:
             continue  # the later of two equal ones, said above
+        inside = stops[match.index]
         yield Finding(
             "unreachable",
             "warning",
@@ -339,30 +344,26 @@ def _across(stops: list[tuple[int, str | bytes]]) -> Iterator[Finding]:
 
 
 def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
-    if not stops or max(shares_held(tuple(stops.values())).values()) < STUTTER:
+    shares = shares_held(stops.values())
+    if not stops or max(shares.values()) < STUTTER:
         return
     told = False
-    for index, stop in stops.items():
-        shares = shares_held((stop,))
-        if max(shares.values()) >= STUTTER:
+    for index, stop in stops.items() if len(stops) <= MOST_MEASURED else ():
+        alone = shares_held([stop])
+        if max(alone.values()) >= STUTTER:
             told = True
             yield Finding(
                 "stutter",
                 "warning",
                 index,
-                f"{_named(index, stop)} makes the stream stutter: held on arrival are {_percent(shares)}",
+                f"{_named(index, stop)} makes the stream stutter: held on arrival are {_percent(alone)}",
                 f"use '{visible(stop.lstrip())}'"
                 if stop[0].isspace() and stop.strip() and "\n" not in stop
                 else "begin it with something rarer, if it can be chosen",
             )
     if not told:
-        yield Finding(
-            "stutter",
-            "note",
-            None,
-            f"together the stops hold back on arrival {_percent(shares_held(tuple(stops.values())))}",
-            "fewer different first characters hold back less",
-        )
+        what = f"together the stops hold back on arrival {_percent(shares)}"
+        yield Finding("stutter", "note", None, what, "fewer different first characters hold back less")
 
 
 def _percent(shares: dict[str, float]) -> str:

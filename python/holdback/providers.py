@@ -19,6 +19,7 @@ and nothing is assumed about it. Correct or add some with `Provider.with_facts` 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -231,22 +232,21 @@ def _independent(candidates: list[str], most: int | None, stops: StopSet, notes:
     beginning would stay. Taking such a candidate out makes it one that is not sent, hence the loop; it only ever shrinks.
     """
     everything = _distinct(stops, without=stops.unreachable)
-    candidates = list(candidates)
     while True:
         send = candidates[:most]
-        beginnings: dict[bytes, list[str]] = {}
-        for stop in send:
-            key = stop.encode()
-            for end in range(1, len(key) + 1):
-                beginnings.setdefault(key[:end], []).append(stop)
         sent = {stop.encode() for stop in send}
-        clashes = {
-            stop: other
-            for key, other in everything.items()
-            if key not in sent
-            for start in range(1, len(key))
-            for stop in beginnings.get(key[start:], ())
-        }
+        stream = StopSet(send).byte_stream()
+        clashes: dict[str, str | bytes] = {}
+        for key, other in everything.items():
+            if key in sent:
+                continue
+            # What a stream over the candidates holds behind the other stop is its longest end that one of them begins
+            # with; a match is one that is all of such an end. Shorter ends turn up in the next round.
+            stream.reset()
+            match = stream.feed(key)[1]
+            end = stream.held if match is None else key[match.start :]
+            if end:
+                clashes |= {stop: other for stop in send if stop.encode().startswith(end)}
         if not clashes:
             return _longest_first(send)
         notes.extend(
@@ -257,8 +257,8 @@ def _independent(candidates: list[str], most: int | None, stops: StopSet, notes:
 
 def _longest_first(send: list[str]) -> list[str]:
     """By length if one ends with another: where two stops end together, some engines take the one listed first (vLLM)."""
-    among = set(send)
-    nested = any(stop[start:] in among for stop in send for start in range(1, len(stop)))
+    backwards = sorted(stop[::-1] for stop in send)  # one that begins another one stands right before it or its like
+    nested = any(longer.startswith(shorter) for shorter, longer in itertools.pairwise(backwards))
     return sorted(send, key=len, reverse=True) if nested else send
 
 
