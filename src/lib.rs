@@ -12,10 +12,12 @@ mod stops;
 mod stream;
 pub mod wire;
 
+#[doc(hidden)]
+pub use automaton::Paths;
 pub use automaton::Unit;
 pub use decode::{Decoded, Decoder, Errors, Fault};
 pub use error::Error;
 pub use scope::{Frozen, Include, Scope};
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
-pub use stream::{Advance, ByteStream, Held, Match, Matcher, Place, Snapshot, Stream, StreamOptions};
+pub use stream::{Advance, ByteStream, Held, Match, Matcher, Passed, Place, Snapshot, Stream, StreamOptions};

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::automaton::{Automaton, Over};
+use crate::automaton::{Automaton, Over, Paths};
 use crate::error::Error;
 use crate::scope::{Include, Program, Scope};
 use crate::stops::{Limits, StopList, Tie};
@@ -28,6 +28,7 @@ pub struct StopSet(Arc<Inner>);
 struct Inner {
     list: StopList,
     tie: Tie,
+    paths: Paths,
     unreachable: Vec<usize>,
     /// Over characters if every stop is text, else over bytes; for an ASCII list, both.
     main: Automaton,
@@ -65,16 +66,16 @@ impl StopSet {
     /// Compiles a list that is already validated.
     #[must_use]
     pub fn compile(list: StopList, tie: Tie) -> Self {
-        Self::compile_forced(list, tie, None)
+        Self::compile_forced(list, tie, Paths::default())
     }
 
-    /// The same with a bound on the dense part of the table, in bytes, which tests set to 0 to force the compact form.
+    /// The same with fast paths switched, for tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn compile_forced(list: StopList, tie: Tie, dense_bytes: Option<usize>) -> Self {
+    pub fn compile_forced(list: StopList, tie: Tie, paths: Paths) -> Self {
         let over = if list.is_text() { Over::Characters } else { Over::Bytes };
-        let (main, unreachable) = Automaton::new(&list, over, tie, dense_bytes);
-        Self(Arc::new(Inner { list, tie, unreachable, main, bytes: OnceLock::new(), scopes: Mutex::default() }))
+        let (main, unreachable) = Automaton::new(&list, over, tie, paths);
+        Self(Arc::new(Inner { list, tie, paths, unreachable, main, bytes: OnceLock::new(), scopes: Mutex::default() }))
     }
 
     /// The stops as given.
@@ -149,10 +150,10 @@ impl StopSet {
     /// The automaton for text or for raw bytes.
     #[inline]
     pub(crate) fn automaton(&self, over: Over) -> &Automaton {
-        let Inner { list, tie, main, bytes, .. } = &*self.0;
+        let Inner { list, tie, paths, main, bytes, .. } = &*self.0;
         if over == Over::Characters || list.is_ascii() || !list.is_text() {
             return main;
         }
-        bytes.get_or_init(|| Automaton::new(list, Over::Bytes, *tie, None).0)
+        bytes.get_or_init(|| Automaton::new(list, Over::Bytes, *tie, *paths).0)
     }
 }

@@ -6,9 +6,10 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, Tie};
+use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
+const COMPACT: Paths = Paths { dense_bytes: Some(0), no_filter: true };
 const LONGEST_TEXT: usize = 8;
 
 struct Walk<'a> {
@@ -86,12 +87,12 @@ fn lists(tie: Tie) -> Vec<Vec<&'static str>> {
     lists
 }
 
-fn run(tie: Tie, include_stop: bool, dense_bytes: Option<usize>) {
+fn run(tie: Tie, include_stop: bool, paths: Paths) {
     let (mut sets, mut nodes) = (0, 0);
     for stops in lists(tie) {
         let mut list = StopList::new(Limits::default());
         stops.iter().for_each(|stop| list.push(stop).unwrap());
-        let set = StopSet::compile_forced(list, tie, dense_bytes);
+        let set = StopSet::compile_forced(list, tie, paths);
         let twin = Twin { stops: stops.iter().map(|s| s.chars().collect()).collect(), tie, include_stop };
         let unreachable: Vec<usize> = (0..stops.len()).filter(|&i| !twin.reachable(i)).collect();
         assert_eq!(set.unreachable(), unreachable, "{stops:?} {tie:?}");
@@ -102,33 +103,31 @@ fn run(tie: Tie, include_stop: bool, dense_bytes: Option<usize>) {
         sets += 1;
         nodes += walk.nodes;
     }
-    eprintln!(
-        "exhaustive: {sets} stop lists, {nodes} chunk ends compared (tie {tie:?}, include {include_stop}, dense {dense_bytes:?})"
-    );
+    eprintln!("exhaustive: {sets} stop lists, {nodes} chunk ends compared (tie {tie:?}, include {include_stop}, {paths:?})");
     assert!(nodes > 1_000_000);
 }
 
 #[test]
 fn longest() {
-    run(Tie::Longest, false, None);
+    run(Tie::Longest, false, Paths::default());
 }
 
 #[test]
 fn longest_compact() {
-    run(Tie::Longest, false, Some(0));
+    run(Tie::Longest, false, COMPACT);
 }
 
 #[test]
 fn longest_included() {
-    run(Tie::Longest, true, None);
+    run(Tie::Longest, true, Paths::default());
 }
 
 #[test]
 fn first() {
-    run(Tie::First, false, None);
+    run(Tie::First, false, Paths::default());
 }
 
 #[test]
 fn first_compact() {
-    run(Tie::First, false, Some(0));
+    run(Tie::First, false, COMPACT);
 }

@@ -3,7 +3,7 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, Tie};
+use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
 /// xorshift64*: small, seeded, good enough to pick letters.
@@ -48,7 +48,11 @@ fn case(seed: u64) -> u64 {
     let twin = Twin { stops, tie, include_stop: dice.below(4) == 0 };
     let mut list = StopList::new(Limits::default());
     twin.stops.iter().for_each(|stop| list.push(&stop.iter().collect::<String>()).unwrap());
-    let set = StopSet::compile_forced(list, tie, [None, Some(0), Some(64)][dice.below(3)]);
+    let set = StopSet::compile_forced(
+        list,
+        tie,
+        Paths { dense_bytes: [None, Some(0), Some(64)][dice.below(3)], no_filter: dice.below(2) == 0 },
+    );
     let options = StreamOptions { include_stop: twin.include_stop.into(), ..StreamOptions::default() };
     let mut streams = 0;
     for _ in 0..8 {
@@ -95,4 +99,60 @@ fn agrees_with_the_twin() {
     });
     eprintln!("random: {streams} streams compared with the twin, chunk by chunk");
     assert!(streams >= cases);
+}
+
+/// Long text, where the start filter works: against the twin, and with the filter off, in every width of storage.
+fn long_case(seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let letters: Vec<char> = match dice.below(4) {
+        0 => "ab".chars().collect(),
+        1 => ('a'..='z').chain([' ', '\n', '<', '|']).collect(),
+        2 => "the quick brown fox jumps\n<|>/éÿ".chars().collect(),
+        _ => "ab语話é😀 the\n".chars().collect(),
+    };
+    let narrow_only = letters.iter().all(|&c| u32::from(c) < 256);
+    let word = |dice: &mut Dice, longest: usize| -> Vec<char> {
+        (0..=dice.below(longest)).map(|_| letters[dice.below(letters.len())]).collect()
+    };
+    let (few, longest) = ([1, 3, 40][dice.below(3)], [3, 7, 30][dice.below(3)]);
+    let stops: Vec<Vec<char>> = (0..few).map(|_| [word(&mut dice, 3), word(&mut dice, longest)].concat()).collect();
+    let tie = [Tie::Longest, Tie::First][dice.below(2)];
+    let twin = Twin { stops, tie, include_stop: false };
+    let set = |no_filter| {
+        let mut list = StopList::new(Limits::default());
+        twin.stops.iter().for_each(|stop| list.push(&stop.iter().collect::<String>()).unwrap());
+        let paths = Paths { dense_bytes: [None, Some(0)][usize::from(seed % 3 == 0)], no_filter };
+        StopSet::compile_forced(list, tie, paths)
+    };
+    let options = StreamOptions::default();
+    let mut fast = Matcher::text(set(false), &options).unwrap();
+    let mut slow = Matcher::text(set(true), &options).unwrap();
+    let text: Vec<char> = (0..dice.below(900)).map(|_| letters[dice.below(letters.len())]).collect();
+    let mut fed = 0;
+    while fed < text.len() {
+        let to = (fed + dice.below(400)).min(text.len());
+        let full: Vec<u32> = text[fed..to].iter().map(|&c| c.into()).collect();
+        let advance = if narrow_only && dice.below(2) == 0 {
+            fast.advance(&full.iter().map(|&c| c as u8).collect::<Vec<u8>>())
+        } else if dice.below(2) == 0 && full.iter().all(|&c| c < 0x1_0000) {
+            fast.advance(&full.iter().map(|&c| c as u16).collect::<Vec<u16>>())
+        } else {
+            fast.advance(&full)
+        };
+        assert_eq!(advance, slow.advance(&full), "seed {seed} {:?} {text:?} {fed}..{to}", twin.stops);
+        assert_eq!(fast.snapshot(), slow.snapshot(), "seed {seed}");
+        fed = to;
+        if let Some(found) = advance.matched {
+            let expected = twin.find(&text).expect("a match that is there");
+            assert_eq!((found.index, found.start as usize, found.end as usize), expected, "seed {seed}");
+            return;
+        }
+    }
+    assert_eq!(twin.find(&text), None, "seed {seed} {:?} {text:?}", twin.stops);
+}
+
+#[test]
+fn the_start_filter_changes_nothing() {
+    let cases = std::env::var("HOLDBACK_LONG_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(4_000);
+    (0..cases).for_each(long_case);
 }

@@ -90,7 +90,9 @@ def test_unsafe_lives_in_few_places(path: Path) -> None:
     code = code_of(path)
     assert not re.search(r"\bunsafe\b(?!_)", code), f"{relative(path)} has unsafe code"
     if top_module(path) not in ("lib", "python"):
-        assert "#![forbid(unsafe_code)]" in code, f"{relative(path)} must say #![forbid(unsafe_code)]"
+        # `forbid` in a folder's mod.rs would reach into the one file there that may be unsafe.
+        attribute = "deny" if relative(path) == "automaton/mod.rs" else "forbid"
+        assert f"#![{attribute}(unsafe_code)]" in code, f"{relative(path)} must say #![{attribute}(unsafe_code)]"
 
 
 # --- Python ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #[path = "../../tests/twin/mod.rs"]
 mod twin;
 
-use holdback::{ByteStream, Decoder, Errors, Limits, Matcher, StopList, StopSet, Stream, StreamOptions, Tie};
+use holdback::{ByteStream, Decoded, Decoder, Errors, Limits, Matcher, Paths, StopList, StopSet, Stream, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
 /// A target of bytes.
@@ -45,7 +45,9 @@ impl<'a> Case<'a> {
         let twin = Twin { stops, tie, include_stop: flags & 2 != 0 };
         let mut list = StopList::new(Limits::default());
         twin.stops.iter().for_each(|stop| push(&mut list, stop));
-        let set = StopSet::compile_forced(list, tie, [None, Some(0), Some(64), None][usize::from(flags >> 2 & 3)]);
+        let paths =
+            Paths { dense_bytes: [None, Some(0), Some(64), None][usize::from(flags >> 2 & 3)], no_filter: flags & 16 != 0 };
+        let set = StopSet::compile_forced(list, tie, paths);
         let options = StreamOptions { include_stop: twin.include_stop.into(), ..StreamOptions::default() };
         Some(Self { twin, set, options, rest })
     }
@@ -92,7 +94,7 @@ pub fn core(data: &[u8]) {
         };
         emitted += advance.released + advance.passed;
         let matched = advance.matched.map(|m| (m.index, m.start as usize, m.end as usize));
-        case.expect(&Seen { emitted, held: matcher.held().len(), matched }, &text);
+        case.expect(&Seen { emitted, held: matcher.held_len(), matched }, &text);
         if matched.is_some() {
             return;
         }
@@ -153,7 +155,10 @@ pub fn decode(data: &[u8]) {
     let size = usize::from(step % 5) + 1;
     let (mut decoder, mut out) = (Decoder::default(), String::new());
     for chunk in raw.chunks(size) {
-        out.push_str(&decoder.decode(chunk, Errors::Replace).expect("invalid bytes are replaced"));
+        let Decoded { text, next, fault, .. } = decoder.decode(chunk, Errors::Replace);
+        assert!(fault.is_none(), "invalid bytes are replaced");
+        out.push_str(&text);
+        decoder = next;
         assert!(decoder.waiting_bytes().len() <= 3, "at most three bytes wait");
     }
     if decoder.finish(Errors::Replace).expect("an unfinished character is replaced") {
@@ -164,15 +169,13 @@ pub fn decode(data: &[u8]) {
     let (mut strict, mut good) = (Decoder::default(), String::new());
     let mut refused = false;
     for chunk in raw.chunks(size) {
-        let before = strict;
-        match strict.decode(chunk, Errors::Strict) {
-            Ok(text) => good.push_str(&text),
-            Err(_) => {
-                assert_eq!(strict.waiting_bytes(), before.waiting_bytes(), "a refused chunk changes nothing");
-                refused = true;
-                break;
-            }
+        let Decoded { text, next, fault, .. } = strict.decode(chunk, Errors::Strict);
+        good.push_str(&text);
+        if fault.is_some() {
+            refused = true;
+            break;
         }
+        strict = next;
     }
     refused = refused || strict.finish(Errors::Strict).is_err();
     assert_eq!(refused, std::str::from_utf8(raw).is_err());
@@ -182,8 +185,10 @@ pub fn decode(data: &[u8]) {
     let units: Vec<u16> = raw.chunks_exact(2).map(|two| 0xd7f0 + (u16::from(two[0]) << 8 | u16::from(two[1])) % 0x830).collect();
     let (mut decoder, mut out) = (Decoder::default(), String::new());
     for chunk in units.chunks(size) {
-        let codes = decoder.join(chunk.iter().map(|&unit| u32::from(unit)), Errors::Replace).expect("halves are replaced");
-        out.extend(codes.into_iter().map(|code| char::from_u32(code).expect("what comes out is a character")));
+        let Decoded { text, next, fault, .. } = decoder.join(chunk.iter().map(|&unit| u32::from(unit)), Errors::Replace);
+        assert!(fault.is_none(), "halves are replaced");
+        decoder = next;
+        out.extend(text.into_iter().map(|code| char::from_u32(code).expect("what comes out is a character")));
     }
     if decoder.finish(Errors::Replace).expect("a half is replaced") {
         out.push('\u{fffd}');

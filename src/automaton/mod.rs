@@ -6,17 +6,24 @@
 //!
 //! * no stop lies strictly inside another, so **states that end a stop are exactly the leaves** and there are no output chains;
 //! * **the order of starts and of ends is the same**: if one occurrence ended first and began later, it would lie inside the other.
-#![forbid(unsafe_code)]
+// `deny`, since `forbid` would reach into `filter`; every other file below says `forbid` for itself.
+#![deny(unsafe_code)]
 
 mod alphabet;
+#[allow(unsafe_code, reason = "vector instructions")]
+mod filter;
+mod scan;
 mod table;
 mod trie;
 mod unit;
 
 pub(crate) use alphabet::Alphabet;
+pub(crate) use scan::LONG;
 pub(crate) use table::{MATCH, Table};
 pub(crate) use trie::{NONE, Patterns, Trie, depth};
 pub use unit::Unit;
+
+use std::sync::OnceLock;
 
 use crate::stops::{Limits, StopList, Tie};
 
@@ -28,6 +35,20 @@ pub(crate) struct Automaton {
     /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
     sample: Vec<u32>,
     levels: Vec<u32>,
+    /// States below this are so shallow that the start filter can take over.
+    shallow: u32,
+    /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched off.
+    filter: OnceLock<Option<filter::Filter>>,
+}
+
+/// Switches that no caller needs, for tests: every fast path has a slow twin that must give the same answers.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paths {
+    /// Bytes of the dense part of the table at the most; 0 forces the compact form.
+    pub dense_bytes: Option<usize>,
+    /// Walk every unit of long text.
+    pub no_filter: bool,
 }
 
 /// What the units of an automaton are.
@@ -56,11 +77,11 @@ impl Automaton {
             let pushed = list.push_bytes(marker);
             debug_assert!(pushed.is_ok(), "markers are validated before");
         }
-        Self::new(&list, over, Tie::Longest, None).0
+        Self::new(&list, over, Tie::Longest, Paths::default()).0
     }
 
     /// Compiles `stops`; gives the automaton and the indices of unreachable stops, ascending.
-    pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, dense_bytes: Option<usize>) -> (Self, Vec<usize>) {
+    pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, paths: Paths) -> (Self, Vec<usize>) {
         // For ASCII, bytes are characters.
         let over = if stops.is_ascii() { Over::Bytes } else { over };
         let (alphabet, patterns) = compile_patterns(stops.iter(), stops.total_bytes(), over);
@@ -70,9 +91,11 @@ impl Automaton {
         let trie = if inside { Trie::new(&patterns, true, |i| !dead[i as usize]) } else { trie };
         let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
-        let table = Table::new(trie, &alphabet, dense_bytes, |node| leaves[node as usize]);
+        let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
         let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
-        (Self { alphabet, table, sample, levels }, unreachable)
+        let shallow = levels[levels.len().min(scan::SHALLOW + 2) - 1];
+        let filter = if paths.no_filter { OnceLock::from(None) } else { OnceLock::new() };
+        (Self { alphabet, table, sample, levels, shallow, filter }, unreachable)
     }
 
     /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how many units were read.
@@ -94,7 +117,10 @@ impl Automaton {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.alphabet.heap_bytes() + self.table.heap_bytes() + (self.sample.capacity() + self.levels.capacity()) * 4
+        self.alphabet.heap_bytes()
+            + self.table.heap_bytes()
+            + (self.sample.capacity() + self.levels.capacity()) * 4
+            + self.filter.get().and_then(Option::as_ref).map_or(0, filter::Filter::heap_bytes)
     }
 }
 
@@ -153,7 +179,7 @@ mod tests {
     }
 
     fn unreachable_of(stops: &[&str], tie: Tie) -> Vec<usize> {
-        Automaton::new(&list(stops), Over::Characters, tie, None).1
+        Automaton::new(&list(stops), Over::Characters, tie, Paths::default()).1
     }
 
     #[test]
@@ -172,8 +198,9 @@ mod tests {
     #[test]
     fn a_compact_table_walks_like_a_dense_one() {
         let stops = ["hers", "he's", "she", "語彙", "語る", "aaaab", "baaa!"];
-        let dense = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, None).0;
-        let compact = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Some(0)).0;
+        let dense = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths::default()).0;
+        let compact =
+            Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths { dense_bytes: Some(0), ..Paths::default() }).0;
         for text in ["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""] {
             let units: Vec<u32> = text.chars().map(u32::from).collect();
             assert_eq!(dense.walk(0, &units), compact.walk(0, &units), "{text}");

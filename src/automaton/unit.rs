@@ -5,12 +5,23 @@
 pub trait Unit: Copy + Send + Sync + 'static {
     /// The byte, or the character's code point.
     fn code(self) -> u32;
+
+    /// The units as bytes, if they are bytes.
+    fn bytes(units: &[Self]) -> Option<&[u8]> {
+        let _ = units;
+        None
+    }
 }
 
 impl Unit for u8 {
     #[inline]
     fn code(self) -> u32 {
         u32::from(self)
+    }
+
+    #[inline]
+    fn bytes(units: &[Self]) -> Option<&[u8]> {
+        Some(units)
     }
 }
 

@@ -18,7 +18,7 @@ use pyo3::types::PyString;
 
 use super::stream::{DETACH_UNITS, State, StopStream};
 use super::text::{self, Chars};
-use crate::{Advance, Held, Unit};
+use crate::{Held, Passed, Unit};
 
 const NAME: &CStr = c"feed";
 const DOC: &CStr = c"feed($self, chunk, /)\n--\n\nReads one chunk; gives the text that may be sent on, and the match or None.";
@@ -122,7 +122,7 @@ fn advance<'py, U: Unit>(
     if advance.passed == units.len() && advance.released == 0 {
         return Some(chunk.clone());
     }
-    cut(state, chunk, chars, held, &advance)
+    cut(state, chunk, chars, held, advance)
 }
 
 #[inline(never)]
@@ -131,7 +131,7 @@ fn cut<'py>(
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
     held: Held,
-    advance: &Advance,
+    advance: Passed,
 ) -> Option<Bound<'py, PyString>> {
     text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed).ok()
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::plain::Plain;
+use super::plain::{Passed, Plain};
 use super::{Advance, Match, StreamOptions};
 use crate::automaton::{Over, Unit};
 use crate::error::Error;
@@ -140,7 +140,7 @@ impl Matcher {
     #[must_use]
     pub fn held_len(&self) -> usize {
         match &self.engine {
-            Engine::Plain(plain) => plain.held_len(self.set.automaton(plain.over)),
+            Engine::Plain(plain) => plain.held_len(&self.set),
             Engine::Scoped(scoping) => scoping.state.held().1,
         }
     }
@@ -185,7 +185,7 @@ impl Matcher {
             return self.ended();
         }
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance(self.set.automaton(plain.over), chunk),
+            Engine::Plain(plain) => plain.advance(&self.set, chunk),
             Engine::Scoped(scoping) => scoping.state.advance(&scoping.program, chunk),
         };
         self.note(advance)
@@ -195,9 +195,9 @@ impl Matcher {
     ///
     /// For callers whose way of handling a match is slow: the usual chunk needs no copy and no match.
     #[inline]
-    pub fn advance_unmatched<U: Unit>(&mut self, chunk: &[U]) -> Option<Advance> {
+    pub fn advance_unmatched<U: Unit>(&mut self, chunk: &[U]) -> Option<Passed> {
         match &mut self.engine {
-            Engine::Plain(plain) if self.matched.is_none() => plain.advance_unmatched(self.set.automaton(plain.over), chunk),
+            Engine::Plain(plain) if self.matched.is_none() => plain.advance_unmatched(&self.set, chunk),
             _ => None,
         }
     }
@@ -222,7 +222,7 @@ impl Matcher {
             return Ok(self.ended());
         }
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance_in_slices(self.set.automaton(plain.over), chunk, slice, pause)?,
+            Engine::Plain(plain) => plain.advance_in_slices(&self.set, chunk, slice, pause)?,
             Engine::Scoped(scoping) => scoping.state.advance_in_slices(&scoping.program, chunk, slice, pause)?,
         };
         Ok(self.note(advance))
@@ -231,7 +231,7 @@ impl Matcher {
     /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
     pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
         let advance = match &mut self.engine {
-            Engine::Plain(plain) => plain.advance_last_chunk(self.set.automaton(plain.over), unit),
+            Engine::Plain(plain) => plain.advance_last_chunk(&self.set, unit),
             Engine::Scoped(scoping) => scoping.state.advance_last_chunk(&scoping.program, unit),
         };
         self.note(advance)

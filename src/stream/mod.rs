@@ -10,6 +10,7 @@ mod plain;
 mod snapshot;
 
 pub use matcher::{Held, Matcher};
+pub use plain::Passed;
 pub use snapshot::{Place, Snapshot};
 
 pub(crate) use marks::Marks;

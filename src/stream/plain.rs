@@ -5,7 +5,8 @@
 #![forbid(unsafe_code)]
 
 use super::{Advance, Match, marks::Marks};
-use crate::automaton::{Automaton, MATCH, Over, Unit};
+use crate::automaton::{Automaton, LONG, MATCH, Over, Unit};
+use crate::set::StopSet;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
@@ -21,56 +22,72 @@ pub(crate) struct Plain {
     pub(crate) marks: Marks,
 }
 
+/// What a chunk in which no stop ends lets out; see [`Advance`].
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// Units of the text held before.
+    pub released: usize,
+    /// Units of the chunk.
+    pub passed: usize,
+}
+
 impl Plain {
     pub(crate) fn new(over: Over, include_stop: bool) -> Self {
         Self { state: 0, over, include_stop, seen: 0, chunks: 0, marks: Marks::default() }
     }
 
     /// How many units are held back.
+    pub(crate) fn held_len(&self, set: &StopSet) -> usize {
+        self.hold(set.automaton(self.over), self.state)
+    }
+
+    /// How many units are held back in `state`.
     #[inline]
-    pub(crate) fn held_len(&self, automaton: &Automaton) -> usize {
-        if self.state == 0 || self.include_stop { 0 } else { automaton.depth(self.state) as usize }
+    fn hold(&self, automaton: &Automaton, state: u32) -> usize {
+        if state == 0 || self.include_stop { 0 } else { automaton.depth(state) as usize }
+    }
+
+    #[inline]
+    fn walk<U: Unit>(&self, set: &StopSet, automaton: &Automaton, state: u32, chunk: &[U]) -> (u32, usize) {
+        if chunk.len() < LONG { automaton.walk(state, chunk) } else { automaton.scan(set.stops(), self.over, state, chunk) }
     }
 
     /// Reads one chunk.
-    #[inline]
-    pub(crate) fn advance<U: Unit>(&mut self, automaton: &Automaton, chunk: &[U]) -> Advance {
-        let (state, read) = automaton.walk(self.state, chunk);
-        if state | self.state == 0 {
-            // Nothing was held and nothing is: the common token.
-            self.seen += chunk.len() as u64;
-            self.chunks += 1;
-            return Advance { released: 0, passed: chunk.len(), matched: None };
-        }
+    pub(crate) fn advance<U: Unit>(&mut self, set: &StopSet, chunk: &[U]) -> Advance {
+        let automaton = set.automaton(self.over);
+        let (state, read) = self.walk(set, automaton, self.state, chunk);
         self.settle(automaton, state, read)
     }
 
     /// Reads one chunk if no stop ends in it; `None`, with nothing changed, if one does.
     #[inline]
-    pub(crate) fn advance_unmatched<U: Unit>(&mut self, automaton: &Automaton, chunk: &[U]) -> Option<Advance> {
-        let (state, read) = automaton.walk(self.state, chunk);
+    pub(crate) fn advance_unmatched<U: Unit>(&mut self, set: &StopSet, chunk: &[U]) -> Option<Passed> {
+        let automaton = set.automaton(self.over);
+        let (state, read) = self.walk(set, automaton, self.state, chunk);
         if state | self.state == 0 {
+            // Nothing was held and nothing is: the common token.
             self.seen += chunk.len() as u64;
             self.chunks += 1;
-            return Some(Advance { released: 0, passed: chunk.len(), matched: None });
+            return Some(Passed { released: 0, passed: chunk.len() });
         }
-        (state & MATCH == 0).then(|| self.settle(automaton, state, read))
+        (state & MATCH == 0).then(|| self.pass(automaton, state, read))
     }
 
     /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state as it was.
     pub(crate) fn advance_in_slices<U: Unit, E>(
         &mut self,
-        automaton: &Automaton,
+        set: &StopSet,
         chunk: &[U],
         slice: usize,
         mut pause: impl FnMut() -> Result<(), E>,
     ) -> Result<Advance, E> {
+        let automaton = set.automaton(self.over);
         let (mut state, mut read) = (self.state, 0);
         for part in chunk.chunks(slice.max(1)) {
             if read > 0 {
                 pause()?;
             }
-            let (next, count) = automaton.walk(state, part);
+            let (next, count) = self.walk(set, automaton, state, part);
             (state, read) = (next, read + count);
             if state & MATCH != 0 {
                 break;
@@ -80,42 +97,53 @@ impl Plain {
     }
 
     /// Reads one more unit as part of the last chunk.
-    pub(crate) fn advance_last_chunk(&mut self, automaton: &Automaton, unit: u32) -> Advance {
+    pub(crate) fn advance_last_chunk(&mut self, set: &StopSet, unit: u32) -> Advance {
         self.chunks = self.chunks.saturating_sub(1);
-        self.advance(automaton, &[unit])
+        self.advance(set, &[unit])
     }
 
+    /// Counts `read` units of a chunk that led to `state`, in which no stop ended.
     #[inline(never)]
-    fn settle(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
-        let held = self.held_len(automaton);
-        let depth = automaton.depth(state & !MATCH) as usize;
-        let offset = self.seen;
-        let chunk = self.chunks;
+    fn pass(&mut self, automaton: &Automaton, state: u32, read: usize) -> Passed {
+        let held = self.hold(automaton, self.state);
+        let depth = automaton.depth(state) as usize;
+        let (offset, chunk) = (self.seen, self.chunks);
         self.seen += read as u64;
         self.chunks += 1;
-        // What stays behind the emitted text: the stop, or the held suffix. It is part of `held` and what was read.
-        let kept = if self.include_stop { 0 } else { depth };
-        let emitted = held + read - kept;
-        let released = emitted.min(held);
-        let mut advance = Advance { released, passed: emitted - released, matched: None };
-        let window = self.seen - depth as u64;
-        if state & MATCH == 0 {
-            self.state = state;
-            if read > 0 {
-                // An empty chunk brings no character, so no match can begin in it.
-                self.marks.note(window, offset, chunk);
-            }
-        } else {
-            self.state = 0;
-            advance.matched = Some(Match {
-                index: automaton.stop(state),
-                start: window,
-                end: self.seen,
-                start_chunk: if window >= offset { chunk } else { self.marks.chunk_of(window) },
-                end_chunk: chunk,
-                read,
-            });
+        self.state = state;
+        if read > 0 {
+            // An empty chunk brings no character, so no match can begin in it.
+            self.marks.note(self.seen - depth as u64, offset, chunk);
         }
-        advance
+        // The held text is a suffix of what was held before and what was read, so the difference is not negative.
+        let emitted = held + read - if self.include_stop { 0 } else { depth };
+        let released = emitted.min(held);
+        Passed { released, passed: emitted - released }
+    }
+
+    /// The same for any state.
+    fn settle(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
+        if state & MATCH == 0 {
+            let Passed { released, passed } = self.pass(automaton, state, read);
+            return Advance { released, passed, matched: None };
+        }
+        let held = self.hold(automaton, self.state);
+        let (offset, chunk) = (self.seen, self.chunks);
+        let depth = automaton.depth(state & !MATCH) as usize;
+        self.seen += read as u64;
+        self.chunks += 1;
+        self.state = 0;
+        let start = self.seen - depth as u64;
+        let found = Match {
+            index: automaton.stop(state),
+            start,
+            end: self.seen,
+            start_chunk: if start >= offset { chunk } else { self.marks.chunk_of(start) },
+            end_chunk: chunk,
+            read,
+        };
+        let emitted = held + read - if self.include_stop { 0 } else { depth };
+        let released = emitted.min(held);
+        Advance { released, passed: emitted - released, matched: Some(found) }
     }
 }

@@ -1,0 +1,97 @@
+//! Walking long text: the start filter finds where a stop may begin, the automaton walks from there.
+//!
+//! The walk hands back to the filter as soon as the place where it began is out of the question and what it is in is shallow. Then
+//! everything that could still become a stop begins at `position - depth` or later, and the filter looks from there on. Nothing that begins
+//! before can: it would be part of the state. Each hand-over looks again at no more than [`SHALLOW`] units.
+//!
+//! A filter that keeps finding candidates costs more than it saves, so it is given up for a stretch whenever it does.
+#![forbid(unsafe_code)]
+
+use super::filter::{Filter, WIDTH, narrow};
+use super::{Automaton, MATCH, Over, Unit};
+use crate::stops::StopList;
+
+/// Shorter chunks are walked: setting the filter up costs as much as walking a line.
+pub(crate) const LONG: usize = 96;
+/// A state of this depth or less is given back to the filter.
+pub(super) const SHALLOW: usize = 2;
+/// A candidate is worth this many units of text; whoever has used up more is walked past.
+const WORTH: usize = 24;
+/// What a filter may use up at first, and at most save up: it has to pay in every stretch of text.
+const ADVANCE: usize = 64 * WORTH;
+/// How far to walk without the filter once it does not pay.
+const STRETCH: usize = 16 << 10;
+/// Text that is stored wider than a byte goes through a buffer of this size.
+const BUFFER: usize = 4 << 10;
+
+impl Automaton {
+    /// The same as [`Automaton::walk`], for long text.
+    pub(crate) fn scan<U: Unit>(&self, stops: &StopList, over: Over, mut state: u32, units: &[U]) -> (u32, usize) {
+        let filter = self.filter.get_or_init(|| Filter::new(stops, over));
+        let Some(filter) = filter else { return self.walk(state, units) };
+        if let Some(bytes) = U::bytes(units) {
+            return self.scan_bytes(filter, state, units, bytes);
+        }
+        let mut buffer = [0u8; BUFFER];
+        let mut read = 0;
+        for part in units.chunks(BUFFER) {
+            let narrowed = &mut buffer[..part.len()];
+            narrowed.iter_mut().zip(part).for_each(|(byte, unit)| *byte = narrow(unit.code()));
+            let (next, count) = self.scan_bytes(filter, state, part, narrowed);
+            (state, read) = (next, read + count);
+            if state & MATCH != 0 {
+                break;
+            }
+        }
+        (state, read)
+    }
+
+    /// `bytes` are `units` as the filter sees them.
+    fn scan_bytes<U: Unit>(&self, filter: &Filter, mut state: u32, units: &[U], bytes: &[u8]) -> (u32, usize) {
+        let mut at = 0usize;
+        // Where the filter found its last candidate: whatever begins there or earlier is the automaton's affair.
+        let mut candidate: Option<usize> = None;
+        let mut credit = ADVANCE;
+        loop {
+            // Until all that is alive begins in this chunk, behind the last candidate, and not long ago.
+            let from = loop {
+                if state == 0 {
+                    break at;
+                }
+                if state < self.shallow {
+                    let origin = at.checked_sub(self.depth(state) as usize);
+                    if let Some(origin) = origin.filter(|&origin| candidate.is_none_or(|found| origin > found)) {
+                        break origin;
+                    }
+                }
+                let Some(&unit) = units.get(at) else { return (state, at) };
+                state = self.table.step(state, self.alphabet.class(unit));
+                at += 1;
+                if state & MATCH != 0 {
+                    return (state, at);
+                }
+            };
+            let Some(found) = filter.find(bytes, from) else {
+                // The last few positions are too near the end for the filter.
+                let tail = from.max((bytes.len() + 1).saturating_sub(WIDTH));
+                let (state, read) = self.walk(0, &units[tail..]);
+                return (state, tail + read);
+            };
+            candidate = Some(found);
+            credit += found - from;
+            // One unit at least, so that the walk gets somewhere.
+            let mut end = found + 1;
+            if credit < WORTH {
+                end = units.len().min(found + STRETCH);
+                credit = ADVANCE;
+            } else {
+                credit = (credit - WORTH).min(ADVANCE);
+            }
+            let (next, read) = self.walk(0, &units[found..end]);
+            (state, at) = (next, found + read);
+            if state & MATCH != 0 {
+                return (state, at);
+            }
+        }
+    }
+}
