@@ -80,12 +80,8 @@ impl Block {
     ) -> Result<(u64, Option<Match>)> {
         let raw = span.of(event.json);
         let mut taken = self.lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, span))?;
-        if taken.matched.is_none() && self.lane.holds() {
-            if taken.same {
-                cx.scratch.text.extend_from_slice(raw);
-            }
-            taken.matched = self.lane.flush(&mut cx.scratch.text);
-            taken.same = cx.scratch.text == raw;
+        if taken.matched.is_none() {
+            self.lane.close(&mut taken, raw, cx.scratch);
         }
         if !taken.same {
             edits.replace(span, &cx.scratch.text);

@@ -274,12 +274,8 @@ impl Choices {
         let Some(lane) = self.states[state].lane(text.part) else { return Ok((0, None)) };
         lane.field = text.field;
         let mut taken = lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, text.span))?;
-        if closing && taken.matched.is_none() && lane.holds() {
-            if taken.same {
-                cx.scratch.text.extend_from_slice(raw);
-            }
-            taken.matched = lane.flush(&mut cx.scratch.text);
-            taken.same = cx.scratch.text == raw;
+        if closing && taken.matched.is_none() {
+            lane.close(&mut taken, raw, cx.scratch);
         }
         if !taken.same {
             self.edits.replace(text.span, &cx.scratch.text);
@@ -316,10 +312,10 @@ impl Choices {
     fn flush_made(&mut self, cx: &mut Context<'_>, state: usize, part: Part) -> Option<Match> {
         let index = self.states[state].index;
         let lane = self.states[state].lane(part)?;
-        if !lane.holds() {
-            return None;
-        }
         cx.scratch.text.clear();
+        if !lane.holds() {
+            return lane.flush(&mut cx.scratch.text);
+        }
         let found = lane.flush(&mut cx.scratch.text);
         cx.entries.iter_mut().for_each(Vec::clear);
         lane.entries.flush(cx.entries);

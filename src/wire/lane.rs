@@ -132,11 +132,11 @@ impl Lane {
         let start = self.came;
         let waiting = text::decode(raw, self.waiting, &mut scratch.decoded)?;
         let count = scratch.decoded.chars().count() as u64;
-        if count <= self.skip {
+        if count < self.skip || (count == self.skip && waiting.is_none()) {
             // A pair split over two texts counts once, when it is whole; neither half is held.
             self.skip -= count;
             self.skipped += count;
-            self.waiting = if self.skip == 0 { None } else { waiting };
+            self.waiting = waiting;
             self.came += scratch.decoded.len() as u64;
             self.left = self.came;
             self.say(raw);
@@ -187,10 +187,24 @@ impl Lane {
         matched.map(|found| self.shifted(found))
     }
 
+    /// The text just taken was the last before a border: what is held leaves with it.
+    pub(super) fn close(&mut self, taken: &mut Taken, raw: &[u8], scratch: &mut Scratch) {
+        if !self.holds() {
+            self.matcher.flush();
+            return;
+        }
+        if taken.same {
+            scratch.text.extend_from_slice(raw);
+        }
+        taken.matched = self.flush(&mut scratch.text);
+        taken.same = scratch.text == raw;
+    }
+
     /// Forgets what is held.
     pub(super) fn drop_held(&mut self) {
         self.held.clear();
         self.waiting = None;
+        self.left = self.came;
         self.entries.clear();
         self.matcher.flush();
     }

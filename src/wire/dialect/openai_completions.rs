@@ -89,7 +89,7 @@ fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits)
 
 fn arrays(entries: &[Vec<u8>; COLUMNS]) -> Vec<u8> {
     let mut out = vec![b'{'];
-    for (name, column) in ARRAYS.iter().zip(entries) {
+    for (name, column) in ARRAYS.iter().zip(entries).filter(|(_, column)| !column.is_empty()) {
         if out.len() > 1 {
             out.push(b',');
         }

@@ -1,0 +1,88 @@
+"""The cutter against its slow twin: random streams, any cutting, frame by frame."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wire_streams import Case, cases
+from wire_twin import SHAPES, Frame, Twin
+
+from holdback import wire
+
+
+def cutter_for(case: Case) -> wire.Cutter:
+    options = case.options
+    return wire.Cutter(
+        case.dialect,
+        case.stops,
+        choices=options.choices,
+        skip_chars=options.skip_chars,
+        cut_reasoning=options.cut_reasoning,
+        stop_field=options.stop_field,
+        on_match=options.on_match,  # type: ignore[arg-type]
+        on_error=options.on_error,  # type: ignore[arg-type]
+        **options.stream,
+    )
+
+
+def frames_of(case: Case, out: bytes) -> list[bytes]:
+    """The frames of the output, as bytes; a comment that stands alone is a frame."""
+    if case.dialect.startswith("ollama"):
+        return re.findall(rb"[^\n]*\n", out)
+    end = case.line_end.encode()
+    frames, block = [], b""
+    for line in out.split(end)[:-1]:
+        block += line + end
+        if not line or (line.startswith(b":") and block == line + end):
+            frames.append(block)
+            block = b""
+    assert not block, "the last frame is complete"
+    return frames
+
+
+def meaning(frame: bytes) -> tuple[str | None, Any]:
+    """The name and the data of a frame."""
+    name = re.search(rb"^event: ?([^\r\n]*)", frame, re.MULTILINE)
+    data = re.search(rb"^(?:data: ?)?([\[{].*?)\r?$", frame, re.MULTILINE)
+    text = data[1].decode() if data else ""
+    return (name[1].decode() if name else None), text if text == "[DONE]" else json.loads(text)
+
+
+def compare(case: Case, twin: Any, cutter: wire.Cutter, out: bytes) -> None:
+    expected: list[Frame] = twin.out
+    got = frames_of(case, out)
+    for at, (frame, want) in enumerate(zip(got, expected, strict=False)):
+        if want.raw is not None:
+            assert frame == want.raw, f"frame {at} should have passed as it came"
+        else:
+            assert meaning(frame) == (want.name, want.data), f"frame {at}"
+    assert len(got) == len(expected)
+    assert cutter.ended == twin.ended
+    found = [(m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end)) for m in cutter.matches]
+    assert found == twin.matches
+
+
+def pieces(body: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
+    return [body[a:b] for a, b in zip(places, places[1:], strict=False)]
+
+
+def check(case: Case, cuts: list[int], twin: Any) -> None:
+    twin.run(case.frames)
+    for parts in (pieces(case.body, []), pieces(case.body, cuts), [bytes([byte]) for byte in case.body]):
+        cutter = cutter_for(case)
+        out = b"".join(cutter.feed(part) for part in parts) + cutter.finish()
+        compare(case, twin, cutter, out)
+
+
+@pytest.mark.parametrize("dialect", list(SHAPES))
+@given(data=st.data(), cuts=st.lists(st.integers(0, 1 << 30), max_size=6))
+@settings(max_examples=100)
+def test_streams_with_choices(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
+    case = data.draw(cases(dialect))
+    check(case, cuts, Twin(dialect, case.stops, case.options))
