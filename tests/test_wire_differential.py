@@ -82,7 +82,7 @@ def check(case: Case, cuts: list[int], twin: Any) -> None:
 
 @pytest.mark.parametrize("dialect", list(SHAPES))
 @given(data=st.data(), cuts=st.lists(st.integers(0, 1 << 30), max_size=6))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_streams_with_choices(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
     case = data.draw(cases(dialect))
     check(case, cuts, Twin(dialect, case.stops, case.options))
