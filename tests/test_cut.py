@@ -133,6 +133,20 @@ def test_closed_early(impl: ModuleType) -> None:
     assert (source.closed, cut.held, cut.match, list(cut)) == (1, "E", None, [])
 
 
+def test_a_with_block_closes_it(impl: ModuleType) -> None:
+    source, other = Source("one E", "ND"), AsyncSource("one E", "ND")
+    with impl.StopSet(["END"]).cut(source) as cut:
+        assert next(cut) == "one "
+    assert (source.closed, cut.held) == (1, "E")
+
+    async def main() -> None:
+        async with impl.StopSet(["END"]).acut(other) as cut:
+            assert await anext(cut) == "one "
+        assert (other.closed, cut.held) == (1, "E")
+
+    run(main())
+
+
 @pytest.mark.parametrize("fault", [OSError("gone"), KeyboardInterrupt()])
 def test_a_source_that_raises(impl: ModuleType, fault: BaseException) -> None:
     source = Source("one E", fault)

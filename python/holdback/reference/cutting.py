@@ -75,6 +75,12 @@ class Cut(_Cutting):
         if not self._over:
             self._close_source()
 
+    def __enter__(self) -> Cut:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _close_source(self) -> None:
         self._over = True
         self._closing("close")
@@ -112,6 +118,12 @@ class AsyncCut(_Cutting):
         """Stop early: close the source. Held text stays in ``held``."""
         if not self._over:
             await self._close_source()
+
+    async def __aenter__(self) -> AsyncCut:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def _close_source(self) -> None:
         self._over = True

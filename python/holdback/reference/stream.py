@@ -244,6 +244,11 @@ class StopStream:
         return None if number is None else self._options.regions_as_given[number]
 
     @property
+    def stops(self) -> StopSet:
+        """The set that the stream was made from."""
+        return self._state.stops
+
+    @property
     def match(self) -> StopMatch | None:
         """The stop that ended the stream."""
         return self._state.match
