@@ -19,7 +19,8 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench fuzz dist test-dist clean
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench fuzz crate msrv \
+	dist sdist wheels check-dist test-dist docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -104,6 +105,21 @@ test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in s
 bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
 	$(PY) -m pytest benches --benchmark-enable --benchmark-only
 
+crate: ## the Rust crate on its own: package, documentation without warnings
+	$(call say,Crate)
+	@tools/check-rust
+	cargo package --locked --allow-dirty --quiet
+	version="$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"; CARGO_TARGET_DIR=target \
+	  cargo test --locked --quiet --manifest-path "target/package/holdback-$$version/Cargo.toml"
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+# The oldest Rust is in Cargo.toml. Where it is not installed, clippy's incompatible_msrv in `make lint` is the check.
+msrv: ## the tests on the oldest supported Rust (rustup installs it)
+	$(call say,Oldest supported Rust)
+	@tools/check-rust
+	version="$$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' Cargo.toml)"; rustup toolchain install --profile minimal "$$version"; \
+	  cargo "+$$version" test --locked --quiet
+
 MINUTES ?= 2
 fuzz: ## fuzz every target for MINUTES=2 in all
 	$(call say,Fuzz)
@@ -121,8 +137,18 @@ dist: $(STAMPS)/dist-tools ## sdist, and from it wheels for every interpreter pr
 	$(call say,Build sdist and wheels)
 	@tools/check-rust
 	$(PY) tools/build_dist.py
+	@$(MAKE) --no-print-directory check-dist
+
+sdist: $(STAMPS)/dist-tools # for the release workflow: the sdist alone
+	$(PY) tools/build_dist.py sdist
+
+wheels: $(STAMPS)/dist-tools # for the release workflow: wheels from FROM=sdist
+	@tools/check-rust
+	$(PY) tools/build_dist.py wheels "$(FROM)"
+
+check-dist: $(STAMPS)/dist-tools ## tags, contents, metadata, symbols and size of dist/
 	$(call say,Check sdist and wheels)
-	$(PY) tools/check_dist.py
+	$(PY) tools/check_dist.py $(PARTIAL) $(TAG)
 
 test-dist: $(STAMPS)/dist-tools ## install each file of dist/ into a fresh environment elsewhere and test it there
 	$(call say,Test sdist and wheels)

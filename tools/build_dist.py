@@ -1,5 +1,7 @@
 """Builds what is published: the sdist, and from the sdist a wheel for each interpreter present and one stable-ABI wheel.
 
+`build_dist.py sdist` stops after the sdist; `build_dist.py wheels FILE` builds from an sdist that is there already.
+
 Wheels never come from the checkout: a file that the sdist forgot would be missing on every machine that has no wheel.
 Free-threaded interpreters have no stable ABI before 3.15 and get a wheel each.
 """
@@ -39,14 +41,11 @@ def unpacked(sdist: Path, place: Path) -> Path:
     return folder
 
 
-def main() -> int:
-    """Build all of it into dist/, from nothing."""
-    shutil.rmtree(DIST, ignore_errors=True)
+def build_wheels(sdist: Path) -> None:
+    """A wheel for each interpreter, and one for the stable ABI."""
     found = interpreters()
     if not found:
-        print("no supported Python interpreter found; PYTHONS='path ...' names them", file=sys.stderr)
-        return 1
-    sdist = build_sdist()
+        raise SystemExit("no supported Python interpreter found; PYTHONS='path ...' names them")
     with tempfile.TemporaryDirectory() as place:
         source = unpacked(sdist, Path(place))
         for interpreter in found:
@@ -57,6 +56,15 @@ def main() -> int:
             print("== wheel for the stable ABI", flush=True)
             options = ["--features", "abi3", "-i", with_gil[0].path]
             maturin("build", "--release", "--locked", *options, "--out", str(DIST), within=source)
+
+
+def main() -> int:
+    """Build into dist/, from nothing."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    what, *files = sys.argv[1:] or ["all"]
+    sdist = Path(files[0]).resolve() if what == "wheels" else build_sdist()
+    if what != "sdist":
+        build_wheels(sdist)
     for path in sorted(DIST.iterdir()):
         print(f"{path.stat().st_size / 1024:8.0f} KiB  {path.name}")
     return 0

@@ -1,5 +1,7 @@
 """Looks into the files of dist/ before anybody installs them: names, tags, contents, size.
 
+`--partial`: this machine builds only some of it; `--tag v1.2.3`: the version must be this one.
+
 What others check better is left to them: `twine check --strict` reads the metadata, `abi3audit --strict` the symbols.
 """
 
@@ -132,10 +134,12 @@ def main() -> int:
     wheels, sdists = sorted(DIST.glob("*.whl")), sorted(DIST.glob("*.tar.gz"))
     errors = [f"{path.name}: {error}" for path in wheels for error in wheel_errors(path)]
     errors += [f"{path.name}: {error}" for path in sdists for error in sdist_errors(path)]
-    if len(sdists) != 1:
-        errors.append(f"{len(sdists)} sdists in dist/")
-    if "--partial" not in sys.argv:  # a job that builds for one platform has only some
+    if "--partial" not in sys.argv:
         errors += coverage_errors(wheels)
+        if len(sdists) != 1:
+            errors.append(f"{len(sdists)} sdists in dist/")
+    if "--tag" in sys.argv and f"v{version()}" not in sys.argv:
+        errors.append(f"Cargo.toml says {version()}, the tag says {sys.argv[sys.argv.index('--tag') + 1]}")
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     stable = [str(path) for path in wheels if "-abi3-" in path.name]

@@ -46,6 +46,10 @@ def candidates() -> Iterator[str]:
         yield f"python3.{minor}t"
     for home in (Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"):
         yield from (str(path) for path in sorted(home.glob("*/bin/python3.*[0-9t]"), reverse=True))
+    if "RUNNER_TOOL_CACHE" in os.environ:  # where the workflows' set-up step puts them: Python/VERSION/ARCHITECTURE
+        cache = Path(os.environ["RUNNER_TOOL_CACHE"]) / "Python"
+        yield from (str(path) for path in sorted(cache.glob("3.*/*/python.exe"), reverse=True))
+        yield from (str(path) for path in sorted(cache.glob("3.*/*/bin/python3"), reverse=True))
 
 
 def ask(command: str) -> Interpreter | None:

@@ -38,8 +38,7 @@ def pairs() -> Iterator[tuple[Path, Interpreter]]:
             yield from ((wheel, interpreter) for interpreter in dict.fromkeys([with_gil[0], with_gil[-1]]))
         else:
             yield from ((wheel, interpreter) for interpreter in found if interpreter.tag in abis)
-    for sdist in sorted(DIST.glob("*.tar.gz")):
-        yield sdist, with_gil[-1]
+    yield from ((sdist, with_gil[-1]) for sdist in sorted(DIST.glob("*.tar.gz")))
 
 
 def run(*command: str, within: Path) -> str:
