@@ -2,9 +2,11 @@
 
 In a page, the ``python`` blocks run from top to bottom in one namespace, as a reader would type them: a block with
 ``>>>`` is compared with the output it shows, any other is executed. A ``console`` block runs each ``$`` line in a shell
-at the project's root and compares what it prints. A block that cannot run says why, in the line above it::
+at the project's root and compares what it prints. A block that cannot run says why, in the line above it; one that runs
+only beside some package names it::
 
     <!-- not run: needs a GPU -->
+    <!-- needs: fastapi httpx -->
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import importlib.util
 import os
 import pkgutil
 import re
@@ -38,7 +41,7 @@ FENCE = re.compile(
     r"^(?P<indent>[ ]*)(?P<ticks>`{3,})[ ]*(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=ticks)[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
-NOT_RUN = re.compile(r"<!-- not run: (?P<reason>\S[^>]*) -->\s*\Z")
+REMARK = re.compile(r"<!-- (?P<word>not run|needs): (?P<text>\S[^>]*) -->\s*\Z")
 
 
 def page_id(page: Path) -> str:
@@ -65,9 +68,19 @@ def blocks_of(page: Path) -> Iterator[Block]:
     for found in FENCE.finditer(text):
         indent = len(found["indent"])
         code = "".join(line[indent:] if line.strip() else "\n" for line in found["code"].splitlines(keepends=True))
-        reason = NOT_RUN.search(text, 0, found.start())
         line = text.count("\n", 0, found.start("code")) + 1
-        yield Block(page, line, found["language"], code, reason["reason"] if reason else None)
+        yield Block(page, line, found["language"], code, reason_not_to_run(text[: found.start()]))
+
+
+def reason_not_to_run(before: str) -> str | None:
+    """What the comment right above a block says against running it here."""
+    remark = REMARK.search(before)
+    if remark is None:
+        return None
+    if remark["word"] == "not run":
+        return remark["text"]
+    missing = [name for name in remark["text"].split() if importlib.util.find_spec(name) is None]
+    return f"{missing} not installed" if missing else None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -330,7 +330,7 @@ class Cutter:
     Raises ``TypeError`` and ``ValueError`` as :class:`StopSet` and :meth:`StopSet.stream` do, and for a dialect or word that is unknown.
 
     >>> cutter = Cutter("openai.chat", ["END"])
-    >>> frame = b'data: {"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}\n\n'
+    >>> frame = b'data: {"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}\\n\\n'
     >>> cutter.feed(frame % b"a") == frame % b"a"
     True
     >>> print(cutter.feed(frame % b"b END c").decode().rstrip())
