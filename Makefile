@@ -154,6 +154,17 @@ test-dist: $(STAMPS)/dist-tools ## install each file of dist/ into a fresh envir
 	$(call say,Test sdist and wheels)
 	$(PY) tools/test_dist.py
 
+# --- documentation -----------------------------------------------------------------------------------------------------
+
+$(STAMPS)/docs-tools: pyproject.toml $(STAMPS)/venv
+	$(call say,Documentation tools)
+	@$(PIP) install --group docs
+	@touch $@
+
+docs: $(STAMPS)/docs-tools ## the site, strictly, into site/
+	$(call say,Documentation)
+	$(BIN)/zensical build --strict --clean
+
 clean: ## forget everything built here
 	rm -rf $(VENV) target dist site fuzz/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/holdback/_core*.so python/holdback/_core*.pyd

@@ -1,7 +1,7 @@
 """The compiled part of holdback. Every rule is stated in docs/semantics.md; section numbers below refer to it."""
 
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Generic, Literal, TypeVar, final, overload
+from typing import Any, Generic, Literal, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -161,17 +161,14 @@ class StopSet:
         >>> StopSet(["!"]).truncate_many(["a!b", "c"])[0]
         ['a', 'c']
         """
-    @overload
-    def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]: ...
-    @overload
-    def cut(self, chunks: Iterable[Any], /, **options: Any) -> Cut[str]:
+    def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]:
         """An iterator over what may be sent on; it closes its source on a match. Options as for :meth:`stream` (section 10).
 
         >>> cut = StopSet(["</a>"]).cut(["x<", "/", "a>y", "never read"])
         >>> list(cut), cut.match.stop
         (['x'], '</a>')
         """
-    def acut(self, chunks: AsyncIterable[Any], /, **options: Any) -> AsyncCut[str]:
+    def acut(self, chunks: AsyncIterable[str | Buffer], /, **options: Any) -> AsyncCut[str]:
         """The asynchronous twin of :meth:`cut`: ``async for text in stops.acut(response)``."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_Stop]: ...
