@@ -35,8 +35,9 @@ pub(crate) struct Automaton {
     /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
     sample: Vec<u32>,
     levels: Vec<u32>,
-    /// States below this are so shallow that the start filter can take over.
-    shallow: u32,
+    /// Where states of depth 2 and of depth 3 begin, for the start filter.
+    second: u32,
+    third: u32,
     /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched off.
     filter: OnceLock<Option<filter::Filter>>,
 }
@@ -93,9 +94,10 @@ impl Automaton {
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
         let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
-        let shallow = levels[levels.len().min(scan::SHALLOW + 2) - 1];
+        let level = |depth: usize| table.state(levels[depth.min(levels.len() - 1)]);
+        let (second, third) = (level(2), level(3));
         let filter = if paths.no_filter { OnceLock::from(None) } else { OnceLock::new() };
-        (Self { alphabet, table, sample, levels, shallow, filter }, unreachable)
+        (Self { alphabet, table, sample, levels, second, third, filter }, unreachable)
     }
 
     /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how many units were read.
@@ -107,13 +109,13 @@ impl Automaton {
     /// How many units `state` stands for.
     #[inline]
     pub(crate) fn depth(&self, state: u32) -> u32 {
-        depth(&self.levels, state)
+        depth(&self.levels, self.table.node(state))
     }
 
     /// A stop that begins with what `state` stands for; the stop that ends there if `state` has [`MATCH`].
     #[inline]
     pub(crate) fn stop(&self, state: u32) -> usize {
-        self.sample[(state & !MATCH) as usize] as usize
+        self.sample[self.table.node(state) as usize] as usize
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -203,7 +205,11 @@ mod tests {
             Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths { dense_bytes: Some(0), ..Paths::default() }).0;
         for text in ["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""] {
             let units: Vec<u32> = text.chars().map(u32::from).collect();
-            assert_eq!(dense.walk(0, &units), compact.walk(0, &units), "{text}");
+            let answer = |automaton: &Automaton| {
+                let (state, read) = automaton.walk(0, &units);
+                (automaton.table.node(state), state & MATCH, read)
+            };
+            assert_eq!(answer(&dense), answer(&compact), "{text}");
         }
     }
 }

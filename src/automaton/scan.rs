@@ -2,7 +2,7 @@
 //!
 //! The walk hands back to the filter as soon as the place where it began is out of the question and what it is in is shallow. Then
 //! everything that could still become a stop begins at `position - depth` or later, and the filter looks from there on. Nothing that begins
-//! before can: it would be part of the state. Each hand-over looks again at no more than [`SHALLOW`] units.
+//! before can: it would be part of the state. A state is shallow up to a depth of two, so a hand-over looks again at two units at most.
 //!
 //! A filter that keeps finding candidates costs more than it saves, so it is given up for a stretch whenever it does.
 #![forbid(unsafe_code)]
@@ -13,10 +13,8 @@ use crate::stops::StopList;
 
 /// Shorter chunks are walked: setting the filter up costs as much as walking a line.
 pub(crate) const LONG: usize = 96;
-/// A state of this depth or less is given back to the filter.
-pub(super) const SHALLOW: usize = 2;
 /// A candidate is worth this many units of text; whoever has used up more is walked past.
-const WORTH: usize = 24;
+const WORTH: usize = 8;
 /// What a filter may use up at first, and at most save up: it has to pay in every stretch of text.
 const ADVANCE: usize = 64 * WORTH;
 /// How far to walk without the filter once it does not pay.
@@ -28,7 +26,7 @@ impl Automaton {
     /// The same as [`Automaton::walk`], for long text.
     pub(crate) fn scan<U: Unit>(&self, stops: &StopList, over: Over, mut state: u32, units: &[U]) -> (u32, usize) {
         let filter = self.filter.get_or_init(|| Filter::new(stops, over));
-        let Some(filter) = filter else { return self.walk(state, units) };
+        let Some(filter) = filter else { return self.walk_far(state, units) };
         if let Some(bytes) = U::bytes(units) {
             return self.scan_bytes(filter, state, units, bytes);
         }
@@ -46,7 +44,14 @@ impl Automaton {
         (state, read)
     }
 
+    /// The walk by itself, out of line: a long loop wants all registers.
+    #[inline(never)]
+    fn walk_far<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+        self.walk(state, units)
+    }
+
     /// `bytes` are `units` as the filter sees them.
+    #[inline(never)]
     fn scan_bytes<U: Unit>(&self, filter: &Filter, mut state: u32, units: &[U], bytes: &[u8]) -> (u32, usize) {
         let mut at = 0usize;
         // Where the filter found its last candidate: whatever begins there or earlier is the automaton's affair.
@@ -58,8 +63,9 @@ impl Automaton {
                 if state == 0 {
                     break at;
                 }
-                if state < self.shallow {
-                    let origin = at.checked_sub(self.depth(state) as usize);
+                if state < self.third {
+                    let depth = if state < self.second { 1 } else { 2 };
+                    let origin = at.checked_sub(depth);
                     if let Some(origin) = origin.filter(|&origin| candidate.is_none_or(|found| origin > found)) {
                         break origin;
                     }
@@ -74,21 +80,21 @@ impl Automaton {
             let Some(found) = filter.find(bytes, from) else {
                 // The last few positions are too near the end for the filter.
                 let tail = from.max((bytes.len() + 1).saturating_sub(WIDTH));
-                let (state, read) = self.walk(0, &units[tail..]);
+                let (state, read) = self.walk_far(0, &units[tail..]);
                 return (state, tail + read);
             };
             candidate = Some(found);
             credit += found - from;
             // One unit at least, so that the walk gets somewhere.
-            let mut end = found + 1;
-            if credit < WORTH {
-                end = units.len().min(found + STRETCH);
+            (state, at) = (self.table.step(0, self.alphabet.class(units[found])), found + 1);
+            if credit < WORTH && state & MATCH == 0 {
+                let end = units.len().min(found + STRETCH);
+                let (next, read) = self.walk_far(state, &units[at..end]);
+                (state, at) = (next, at + read);
                 credit = ADVANCE;
             } else {
-                credit = (credit - WORTH).min(ADVANCE);
+                credit = credit.saturating_sub(WORTH).min(ADVANCE);
             }
-            let (next, read) = self.walk(0, &units[found..end]);
-            (state, at) = (next, found + read);
             if state & MATCH != 0 {
                 return (state, at);
             }

@@ -21,17 +21,18 @@ const DENSE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// Rows one behind the other; an entry is a state, with [`MATCH`] if a stop ends there.
     dense: Vec<u32>,
-    /// A dense row has `1 << shift` entries.
-    shift: u32,
-    /// Nodes below this have a dense row.
-    rows: u32,
+    /// Entries in a row: the classes.
+    stride: u32,
     /// The trie, when not every node has a dense row.
     deep: Option<Deep>,
 }
 
 #[derive(Debug)]
 struct Deep {
+    /// Nodes below this have a dense row.
+    rows: u32,
     first_child: Vec<u32>,
     label: Vec<u32>,
     fail: Vec<u32>,
@@ -39,31 +40,53 @@ struct Deep {
     ends: Vec<bool>,
 }
 
+/// A state is where a dense row begins, or, behind the dense part, a node without one: a step is then one load and no arithmetic.
 impl Table {
     /// The table of a trie; `ends` says which nodes end a stop (the root never does).
     pub(crate) fn new(trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>, ends: impl Fn(u32) -> bool) -> Self {
-        let shift = alphabet.len().next_power_of_two().trailing_zeros();
-        let rows = (dense_bytes.unwrap_or(DENSE_BYTES) / 4 >> shift).clamp(1, trie.len());
-        let mut dense = vec![0; rows << shift];
+        let stride = alphabet.len() as usize;
+        let rows = (dense_bytes.unwrap_or(DENSE_BYTES) / 4 / stride).clamp(1, trie.len());
+        let mut dense = vec![0; rows * stride];
+        let state = |node: u32| to_state(node, rows, stride);
         for node in 0..rows {
-            let row = node << shift;
+            let row = node * stride;
             if node != 0 {
                 // The failure node has a smaller number, so its row is complete.
-                let fail = (trie.fail[node] as usize) << shift;
-                dense.copy_within(fail..fail + (1 << shift), row);
+                let fail = trie.fail[node] as usize * stride;
+                dense.copy_within(fail..fail + stride, row);
             }
             for child in trie.first_child[node]..trie.first_child[node + 1] {
-                dense[row + trie.label[child as usize] as usize] = flagged(child, ends(child));
+                dense[row + trie.label[child as usize] as usize] = flagged(state(child), ends(child));
             }
         }
         let deep = (rows < trie.len()).then(|| {
             let ends = (0..u32::try_from(trie.len()).unwrap_or(NONE)).map(ends).collect();
-            Deep { first_child: trie.first_child, label: trie.label, fail: trie.fail, ends }
+            let rows = u32::try_from(rows).unwrap_or(NONE);
+            Deep { rows, first_child: trie.first_child, label: trie.label, fail: trie.fail, ends }
         });
-        Self { dense, shift, rows: u32::try_from(rows).unwrap_or(NONE), deep }
+        Self { dense, stride: alphabet.len(), deep }
+    }
+
+    /// The node that a state stands for, [`MATCH`] or not.
+    #[inline]
+    pub(crate) fn node(&self, state: u32) -> u32 {
+        let (state, dense) = (state & !MATCH, self.dense_len());
+        if state < dense { state / self.stride } else { state - dense + dense / self.stride }
+    }
+
+    /// The state of a node.
+    pub(crate) fn state(&self, node: u32) -> u32 {
+        to_state(node, (self.dense_len() / self.stride) as usize, self.stride as usize)
+    }
+
+    #[inline]
+    fn dense_len(&self) -> u32 {
+        // At most `DENSE_BYTES / 4`, or one row.
+        u32::try_from(self.dense.len()).unwrap_or(NONE)
     }
 
     /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must not have it.
+    #[inline]
     pub(crate) fn step(&self, state: u32, class: u32) -> u32 {
         match &self.deep {
             None => self.dense_step(state, class),
@@ -73,22 +96,28 @@ impl Table {
 
     #[inline]
     fn dense_step(&self, state: u32, class: u32) -> u32 {
-        self.dense[((state as usize) << self.shift) | class as usize]
+        self.dense[(state + class) as usize]
     }
 
     #[inline]
-    fn deep_step(&self, deep: &Deep, mut state: u32, class: u32) -> u32 {
-        while state >= self.rows {
-            if class == OTHER {
-                return 0;
-            }
-            let child = find_child(&deep.first_child, &deep.label, state as usize, class);
-            if child != NONE {
-                return flagged(child, deep.ends[child as usize]);
-            }
-            state = deep.fail[state as usize];
+    fn deep_step(&self, deep: &Deep, state: u32, class: u32) -> u32 {
+        if state < self.dense_len() { self.dense_step(state, class) } else { self.climb(deep, state, class) }
+    }
+
+    /// A step from a node without a row: to a child, or else along failure links until there is a row.
+    fn climb(&self, deep: &Deep, state: u32, class: u32) -> u32 {
+        if class == OTHER {
+            return 0;
         }
-        self.dense_step(state, class)
+        let mut node = self.node(state);
+        while node >= deep.rows {
+            let child = find_child(&deep.first_child, &deep.label, node as usize, class);
+            if child != NONE {
+                return flagged(self.state(child), deep.ends[child as usize]);
+            }
+            node = deep.fail[node as usize];
+        }
+        self.dense_step(node * self.stride, class)
     }
 
     /// Walks `units` from `state` until a stop ends; gives the state and how many units were read.
@@ -96,10 +125,11 @@ impl Table {
     /// The loops are two so that the usual list pays nothing for the other form.
     #[inline]
     pub(crate) fn walk<U: Unit>(&self, alphabet: &Alphabet, mut state: u32, units: &[U]) -> (u32, usize) {
+        let dense = self.dense.as_slice();
         match &self.deep {
             None => {
                 for (at, &unit) in units.iter().enumerate() {
-                    state = self.dense_step(state, alphabet.class(unit));
+                    state = dense[(state + alphabet.class(unit)) as usize];
                     if state & MATCH != 0 {
                         return (state, at + 1);
                     }
@@ -107,7 +137,11 @@ impl Table {
             }
             Some(deep) => {
                 for (at, &unit) in units.iter().enumerate() {
-                    state = self.deep_step(deep, state, alphabet.class(unit));
+                    let class = alphabet.class(unit);
+                    state = match dense.get((state + class) as usize) {
+                        Some(&next) => next,
+                        None => self.climb(deep, state, class),
+                    };
                     if state & MATCH != 0 {
                         return (state, at + 1);
                     }
@@ -124,6 +158,13 @@ impl Table {
             .map_or(0, |d| (d.first_child.capacity() + d.label.capacity() + d.fail.capacity()) * 4 + d.ends.capacity());
         self.dense.capacity() * 4 + deep
     }
+}
+
+/// Where the row of `node` begins, or its place behind the dense part.
+fn to_state(node: u32, rows: usize, stride: usize) -> u32 {
+    let node = node as usize;
+    // Below 2^31: the dense part is bounded, and nodes are numbered below 2^30.
+    u32::try_from(if node < rows { node * stride } else { rows * stride + node - rows }).unwrap_or(0)
 }
 
 #[inline]

@@ -138,7 +138,7 @@ impl Scoped {
             Arming::After(offset) if offset > self.seen => Hold::ArmsAfter { units: offset - self.seen },
             Arming::After(_) => Hold::Armed,
         };
-        program.awake.hold_len(self.state, rule, self.seen - self.floor)
+        program.awake.hold_len(program.awake.node(self.state), rule, self.seen - self.floor)
     }
 
     /// Reads units until a stop fires; gives it and how many were read.
@@ -159,13 +159,13 @@ impl Scoped {
                 self.state = 0;
                 continue;
             }
-            let end = self.seen + at as u64;
+            let (end, node) = (self.seen + at as u64, program.awake.node(self.state));
             if self.counts(end) {
-                if let Some(stop) = program.awake.stop(self.state, end - self.floor) {
+                if let Some(stop) = program.awake.stop(node, end - self.floor) {
                     return (Some(stop), at);
                 }
             }
-            if let Some(region) = program.awake.opener(self.state) {
+            if let Some(region) = program.awake.opener(node) {
                 self.region = Some(region);
                 self.state = 0;
             }
@@ -239,7 +239,7 @@ impl Scoped {
             Some(markers) => self.keeper.read(markers, offset, &chunk[..read], hold),
             None => hold,
         };
-        let window = if self.region.is_some() { 0 } else { program.awake.depth(self.state) };
+        let window = if self.region.is_some() { 0 } else { program.awake.depth(program.awake.node(self.state)) };
         if read > 0 {
             self.marks.note(self.seen - u64::from(window), offset, index);
         }
@@ -287,8 +287,8 @@ impl Scoped {
         let window = match self.region {
             Some(region) => prefix(&scope.asleep_inside[region].1, over, program.closers[region].depth(self.state) as usize),
             None => {
-                let depth = program.awake.depth(self.state) as usize;
-                match program.awake.sample(self.state) as usize {
+                let depth = program.awake.depth(program.awake.node(self.state)) as usize;
+                match program.awake.sample(program.awake.node(self.state)) as usize {
                     _ if depth == 0 => Vec::new(),
                     stop if stop < program.awake.stops() => text_of(stop, depth),
                     opener => prefix(&scope.asleep_inside[opener - program.awake.stops()].0, over, depth),
@@ -325,7 +325,7 @@ impl Scoped {
         let (state, depth) = match frozen.region {
             None => {
                 let state = replay(|state, units| program.awake.walk(state, units), &window);
-                (state, program.awake.depth(state))
+                (state, program.awake.depth(program.awake.node(state)))
             }
             Some(region) => {
                 let closer = program.closers.get(region)?;

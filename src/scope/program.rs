@@ -137,9 +137,15 @@ impl Awake {
         order.iter().copied().filter(move |&pattern| self.stops.get(pattern as usize).is_some_and(holds))
     }
 
+    /// Walks until a stop or an opener ends; gives the state and how many units were read.
     #[inline]
     pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
         self.table.walk(&self.alphabet, state, units)
+    }
+
+    /// The node that a state stands for.
+    pub(crate) fn node(&self, state: u32) -> u32 {
+        self.table.node(state)
     }
 
     #[inline]
@@ -240,7 +246,7 @@ impl Awake {
             return rule.lets(stop, depth);
         }
         // Something that began earlier and holds nothing, an opener or an included stop, may end first. Try it out.
-        let (mut state, mut read) = (node, 0);
+        let (mut state, mut read) = (self.table.state(node), 0);
         for &class in &self.patterns.get(pattern)[depth as usize..] {
             state = self.table.step(state, class) & !MATCH;
             read += 1;
@@ -250,9 +256,10 @@ impl Awake {
                 Hold::Disarmed => last,
                 Hold::ArmsAfter { units } => u64::from(read) > units,
             };
-            match self.stop(state, room + u64::from(read)).filter(|_| counts) {
+            let here = self.table.node(state);
+            match self.stop(here, room + u64::from(read)).filter(|_| counts) {
                 Some(first) => return last && first == pattern as usize,
-                None if self.opener[state as usize] != NONE => return false,
+                None if self.opener[here as usize] != NONE => return false,
                 None => {}
             }
         }
