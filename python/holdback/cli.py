@@ -27,6 +27,7 @@ COMMANDS = {
     "lint": "say what is wrong with a list of stops",
     "explain": "say which stop fired in a text, or why none did",
     "trace": "show chunk by chunk what is sent on and what is held",
+    "truncate": "cut the texts of JSON-lines or Parquet files, of any size",
 }
 
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141

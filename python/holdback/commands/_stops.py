@@ -142,8 +142,11 @@ def add_stop_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_scope_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where stops count: arming, regions, markers kept whole (sections 7 to 9 of the semantics page)."""
+def add_scope_options(parser: argparse.ArgumentParser, *, chunks: bool = True) -> None:
+    """Declare where stops count: arming, regions, markers kept whole (sections 7 to 9 of the semantics page).
+
+    Without `chunks`, for whole texts, the options that say when text goes out are left out.
+    """
     group = parser.add_argument_group("scope", "where stops count; markers use the same escapes")
     group.add_argument(
         "--arm-after-chars",
@@ -160,6 +163,9 @@ def add_scope_options(parser: argparse.ArgumentParser) -> None:
         help="ignore stops between these markers, such as '<think>' '</think>'; may be repeated",
     )
     group.add_argument("--start-asleep", action="store_true", help="begin inside the first --asleep-inside region")
+    parser.set_defaults(keep_whole=None, keep_regions_whole=False)
+    if not chunks:
+        return
     group.add_argument(
         "--keep-whole",
         action="append",

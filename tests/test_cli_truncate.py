@@ -1,0 +1,286 @@
+"""``holdback truncate`` on JSON lines; its Parquet side is tested beside pyarrow, in tests/integrations."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdback import StopSet, cli
+from holdback.commands import _jobs
+from holdback.commands._jobs import Job, Work
+from holdback.commands._jsonl import Fields, Tally, plan_blocks, read_block
+from holdback.commands._progress import Progress
+
+pytestmark = pytest.mark.thread_unsafe  # processes, and constants that are set for a test
+
+STOPS = ["\n\nUser:", "###", "</answer>", "Observation:", "<|im_end|>", "STOP", "—"]
+
+
+def holdback(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "holdback", "truncate", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False)
+
+
+def stop_options(stops: list[str] = STOPS) -> list[str]:
+    return [f"--stop={stop.encode('unicode_escape').decode()}" for stop in stops]
+
+
+def oracle(line: bytes, column: str = "text") -> object:
+    """The row as it should be, by the library and Python's own JSON."""
+    stops = StopSet(STOPS)
+
+    def cut(value: object) -> object:
+        if isinstance(value, list):
+            return [cut(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        match = stops.truncate(value)[1]
+        return value if match is None else value[: match.start]
+
+    row = json.loads(line)
+    return {name: cut(value) if name == column else value for name, value in row.items()}
+
+
+texts = st.lists(st.sampled_from([*STOPS, "a", "é", "\n", "\\", '"', "User", "\ud83d", "😀", "#"]), max_size=6).map(
+    "".join
+)
+values = st.recursive(st.none() | texts, lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+rows = st.fixed_dictionaries({"text": values}, optional={"id": st.integers() | st.floats(allow_nan=False), "}": texts})
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> bytes:
+    parts = []
+    for row in draw(st.lists(rows, max_size=8)):
+        line = json.dumps(
+            row, ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([(",", ":"), (" , ", " : ")]))
+        )
+        try:
+            parts.append(line.encode())
+        except UnicodeEncodeError:  # a lone surrogate has no UTF-8
+            parts.append(json.dumps(row).encode())
+        parts.append(draw(st.sampled_from([b"\n", b"\r\n", b" \n", b"\n\n"])))
+    data = b"".join(parts)
+    return data if draw(st.booleans()) else data.removesuffix(b"\n")
+
+
+@given(documents(), st.integers(20, 200))
+def test_files_are_cut_line_by_line_whatever_the_blocks(tmp_path_factory, document, block_bytes):
+    folder = tmp_path_factory.mktemp("rows")
+    source, output = folder / "in.jsonl", folder / "out.jsonl"
+    source.write_bytes(document)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_jobs, "BLOCK_BYTES", block_bytes)
+        assert cli.main(["truncate", str(source), "-o", str(output), "--workers=1", *stop_options()]) == 0
+    before, after = document.split(b"\n"), output.read_bytes().split(b"\n")
+    assert len(before) == len(after)
+    for line, made in zip(before, after, strict=True):
+        if not line.strip() or oracle(line) == json.loads(line):
+            assert made == line, "nothing to cut: the same bytes"
+        else:
+            assert json.loads(made) == oracle(line)
+    assert not list(folder.glob("*.unfinished"))
+
+
+@given(documents())
+def test_a_pipe_gives_what_files_give(tmp_path_factory, document):
+    folder = tmp_path_factory.mktemp("rows")
+    (folder / "in.jsonl").write_bytes(document)
+    stops = StopSet(STOPS)
+    tally = Tally()
+    editor = Work(stops, Fields("text"), {}, keep_bad=False).lines()
+    # what the command does with a pipe, without a process for each example
+    piped = b"\n".join(editor.edit(document.split(b"\n"), 0, tally))
+    assert (
+        cli.main(["truncate", str(folder / "in.jsonl"), "-o", str(folder / "out"), "--workers=1", *stop_options()]) == 0
+    )
+    assert (folder / "out").read_bytes() == piped
+    assert sum(tally.stops.values()) == tally.cut <= tally.texts
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=10), st.integers(1, 30))
+def test_every_line_belongs_to_one_block(tmp_path_factory, lines, size):
+    path = tmp_path_factory.mktemp("blocks") / "file"
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    found: list[bytes] = []
+    with path.open("rb") as source:
+        for begin, end in plan_blocks(path, size):
+            found += read_block(source, begin, end)[1]
+    assert found == lines
+
+
+def test_only_the_strings_that_are_cut_are_written_anew():
+    line = b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a\\/b###c", "u":"\\u00e9" }'
+    done = holdback(*stop_options(), stdin=line + b"\r\n")
+    assert done.stdout == b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a/b", "u":"\\u00e9" }\r\n'
+
+
+def test_the_stop_that_fired_goes_into_a_field():
+    given_rows = b'{"text":"a###b"}\n{"stop":7,"text":["x","y###","zSTOP"]}\n{"text":null}\n'
+    done = holdback(*stop_options(), "--stop-column=stop", stdin=given_rows)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"text": "a", "stop": "###"},
+        {"stop": [None, "###", "STOP"], "text": ["x", "y", "z"]},
+        {"text": None, "stop": None},
+    ]
+
+
+def test_counts_are_told_for_people_and_for_programs():
+    given_rows = b'{"text":"a###bc"}\n{"text":"x"}\n{"text":"y###"}\n{"text":"zSTOP"}\n'
+    told = holdback(*stop_options(), stdin=given_rows).stderr.decode().splitlines()
+    assert told[0] == "4 rows, 4 texts, 3 cut, 12 characters cut off"
+    assert [line.split() for line in told[1:]] == [["2", "'###'"], ["1", "'STOP'"]]
+    counts = json.loads(holdback(*stop_options(), "--json", stdin=given_rows).stderr)
+    assert counts == {"rows": 4, "texts": 4, "cut": 3, "bad": 0, "characters": 12, "stops": {"###": 2, "STOP": 1}}
+
+
+BAD = [
+    (b'{"text": "x"', "not JSON: the object should end"),
+    (b'["text"]', "not a JSON object"),
+    (b'{"other": "x"}', "no field 'text'"),
+    (b'{"text": 7}', "field 'text' holds 7"),
+    (b'{"text": "\xff"}', "can't decode byte"),
+    (b'{"text": "a"} {"text": "b"}', "should end"),
+    (b'{"text": ' + b"[" * 100_000, ""),
+]
+
+
+@pytest.mark.parametrize(("line", "told"), BAD, ids=[str(at) for at in range(len(BAD))])
+@pytest.mark.parametrize("to_file", [False, True])
+def test_a_bad_row_is_named_or_kept(tmp_path, line, told, to_file):
+    document = b'{"text": "a###"}\n\n' + line + b'\n{"text": "b###"}\n'
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(document)
+    arguments = [source, "-o", output] if to_file else [source]
+    done = holdback(*arguments, *stop_options())
+    assert done.returncode == 1
+    assert f"{source}, line 3: " in done.stderr.decode()
+    assert told in done.stderr.decode()
+    assert not output.exists()
+    done = holdback(*arguments, *stop_options(), "--keep-bad", *(["--overwrite"] if to_file else []))
+    assert done.returncode == 0
+    made = output.read_bytes() if to_file else done.stdout
+    assert made == b'{"text": "a"}\n\n' + line + b'\n{"text": "b"}\n'
+    assert "1 rows copied that could not be read" in done.stderr.decode()
+
+
+@pytest.fixture
+def many_rows(tmp_path) -> Path:
+    """Some blocks of rows, every third with a stop."""
+    source = tmp_path / "many.jsonl"
+    with source.open("w") as sink:
+        for number in range(9_000):
+            sink.write(json.dumps({"id": number, "text": f"answer {number} " * 150 + "###" * (number % 3 == 0)}) + "\n")
+    return source
+
+
+def test_several_workers_give_the_same_bytes(tmp_path, many_rows):
+    for workers in (1, 3):
+        done = holdback(many_rows, "-o", tmp_path / f"{workers}.jsonl", f"--workers={workers}", *stop_options())
+        assert (done.returncode, done.stderr.decode().splitlines()[0].split(",  ")[0][:11]) == (0, "9,000 rows,")
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "3.jsonl").read_bytes()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT and SIGKILL")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_was_ended_goes_on(tmp_path, many_rows, how):
+    output, unfinished = tmp_path / "out.jsonl", tmp_path / "out.jsonl.unfinished"
+    command = [sys.executable, "-m", "holdback", "truncate", many_rows, "-o", output, "--workers=1", *stop_options()]
+    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE)
+    while not list(unfinished.glob("0*.json")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
+    assert not output.exists()
+    first = unfinished / "000000.part"
+    made = first.stat().st_mtime_ns
+
+    refused = holdback(many_rows, "-o", output, *stop_options())
+    assert (refused.returncode, b"use --resume" in refused.stderr) == (2, True)
+    other = holdback(many_rows, "-o", output, "--resume", "--stop=x")
+    assert (other.returncode, b"made with other stops" in other.stderr) == (2, True)
+    assert first.stat().st_mtime_ns == made, "what was finished is not done again"
+
+    done = holdback(many_rows, "-o", output, "--resume", "--json", *stop_options())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr)["stops"] == {"###": 3_000}
+    whole = holdback(many_rows, *stop_options())
+    assert output.read_bytes() == whole.stdout
+    assert not unfinished.exists()
+
+
+def test_outputs_are_never_lost_by_accident(tmp_path):
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(b'{"text":"a###"}\n')
+    output.write_bytes(b"precious")
+    done = holdback(source, "-o", output, *stop_options())
+    assert (done.returncode, b"exists" in done.stderr) == (2, True)
+    assert holdback(source, "-o", output, "--resume", *stop_options()).returncode == 0
+    assert output.read_bytes() == b"precious", "--resume skips what is finished"
+    assert holdback(source, "-o", output, "--overwrite", *stop_options()).returncode == 0
+    assert output.read_bytes() == b'{"text":"a"}\n'
+    done = holdback(source, "-o", source, *stop_options())
+    assert (done.returncode, b"is an input" in done.stderr) == (2, True)
+
+
+def test_several_files_go_into_a_directory(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"text":"{name}###"}}\n')
+    done = holdback(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-o", tmp_path / "cut", *stop_options())
+    assert done.returncode == 0, done.stderr
+    assert {path.name: path.read_text() for path in (tmp_path / "cut").iterdir()} == {
+        "a.jsonl": '{"text":"a"}\n',
+        "b.jsonl": '{"text":"b"}\n',
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "no stop given"),
+        (["--stop=x", "nowhere.jsonl"], "cannot open nowhere.jsonl"),
+        (["--stop=x", "nowhere.jsonl", "-o", "out"], "no such file"),
+        (["--stop=x", "-", "-o", "out"], "standard input"),
+        (["--stop=x", "a.parquet"], "Parquet cannot be written to standard output"),
+        (["--stop=x", "--workers=2"], "need --output"),
+        (["--stop=x", "--column=a", "--stop-column=a"], "names the field that is cut"),
+        (["--stop=x", "--start-asleep"], "asleep_inside"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(arguments, told):
+    done = holdback(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_scopes_work_as_for_cut():
+    rows_in = b'{"text":"<think>###</think>yes###no"}\n'
+    done = holdback("--stop=###", "--asleep-inside", "<think>", "</think>", stdin=rows_in)
+    assert json.loads(done.stdout) == {"text": "<think>###</think>yes"}
+
+
+def test_the_progress_line_tells_part_speed_and_time_left():
+    progress = Progress(400_000_000, done=100_000_000)
+    progress.advance(100_000_000, 1_234)
+    assert progress.line(2.0) == "[############------------]  50%  1,234 rows  50.0 MB/s  0:04 left"
+    assert Progress(0).line(0.0).startswith("[########################] 100%")
+
+
+def test_an_empty_file_gives_an_empty_file(tmp_path):
+    (tmp_path / "in.jsonl").touch()
+    assert holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", *stop_options()).returncode == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+    job = Job(tmp_path / "in.jsonl", tmp_path / "out.jsonl", parquet=False)
+    assert job.blocks(Fields("text")) == []
