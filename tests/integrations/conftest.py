@@ -1,0 +1,11 @@
+"""Tests against the real neighbours: `make test-integrations` installs them and runs these. `make test` leaves them out."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        # Neighbours deprecate parts of themselves and of each other; that is their affair and comes with every release.
+        item.add_marker(pytest.mark.filterwarnings("default"))
