@@ -19,7 +19,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads bench fuzz crate msrv \
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations bench fuzz crate msrv \
 	dist sdist wheels check-dist test-dist docs clean
 
 help: ## list the targets
@@ -101,6 +101,25 @@ test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in s
 	$(call say,Python tests in threads)
 	@$(PIP) install --group threads
 	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py
+
+# An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
+NEIGHBOURS := $(VENV)/integrations
+ifeq ($(OS),Windows_NT)
+NEIGHBOURS_PY := $(NEIGHBOURS)/Scripts/python
+else
+NEIGHBOURS_PY := $(NEIGHBOURS)/bin/python
+endif
+
+$(STAMPS)/integrations: pyproject.toml $(STAMPS)/venv
+	$(call say,Neighbours in $(NEIGHBOURS) (minutes))
+	@$(PY) -m venv --clear $(NEIGHBOURS)
+	@$(NEIGHBOURS_PY) -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
+	@$(NEIGHBOURS_PY) -m pip --quiet --disable-pip-version-check install --group dev-integrations
+	@touch $@
+
+test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters against the real packages (installs them: minutes)
+	$(call say,Neighbours)
+	PYTHONPATH=python $(NEIGHBOURS_PY) -m pytest --quiet tests/integrations
 
 bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
 	$(PY) -m pytest benches --benchmark-enable --benchmark-only
