@@ -42,6 +42,7 @@ TROUBLE = [
     b"\x90",
     b"\xc0",
 ]
+FILLER = "~" * 40  # the core skips over text in which no stop begins, many positions at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +129,7 @@ def pieces(letters: str, stops: list[str], options: dict[str, Any]) -> list[str]
     if options.get("keep_whole") != "regions":
         literals += options.get("keep_whole", [])
     parts = {literal[:-1] for literal in literals} | {literal[1:] for literal in literals} | {*letters, *literals}
-    return sorted(parts - {""})
+    return [*sorted(parts - {""}), FILLER]
 
 
 @st.composite
