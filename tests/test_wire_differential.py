@@ -63,10 +63,7 @@ def compare(case: Case, twin: Any, cutter: wire.Cutter, out: bytes) -> None:
             assert meaning(frame) == (want.name, want.data), f"frame {at}"
     assert len(got) == len(expected)
     assert cutter.ended == twin.ended
-    found = [
-        (m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end))
-        for m in cutter.matches
-    ]
+    found = [(m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end)) for m in cutter.matches]
     assert found == twin.matches
 
 
