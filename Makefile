@@ -17,6 +17,7 @@ PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
+comma := ,
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations bench fuzz crate msrv \
@@ -83,9 +84,10 @@ lint-python: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMPS)/dev $(STAMPS)/build ## mypy strict; the stub against the compiled module
-	$(call say,mypy and stubtest)
+types: $(STAMPS)/dev $(STAMPS)/build ## mypy and pyright strict; the stub against the compiled module
+	$(call say,mypy$(comma) pyright and stubtest)
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 	MYPYPATH=python $(PY) -m mypy.stubtest holdback._core --allowlist tools/stubtest-allowlist
 
 test-rust: ## the core alone: pyo3 is not compiled
