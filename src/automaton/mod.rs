@@ -86,10 +86,10 @@ impl Automaton {
         // For ASCII, bytes are characters.
         let over = if stops.is_ascii() { Over::Bytes } else { over };
         let (alphabet, patterns) = compile_patterns(stops.iter(), stops.total_bytes(), over);
-        let trie = Trie::new(&patterns, true, |_| true);
+        let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
         // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
-        let trie = if inside { Trie::new(&patterns, true, |i| !dead[i as usize]) } else { trie };
+        let trie = if inside { trie.without(&patterns, true, |i| !dead[i as usize]) } else { trie };
         let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
@@ -146,9 +146,8 @@ fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) 
     let mut inside = false;
     // The best stop that is a suffix of each node's string: by `tie`, over the whole chain of failure links.
     let mut best = vec![NONE; trie.len()];
-    for node in 1..trie.len() {
+    for (node, own) in trie.terminals(patterns) {
         let shorter = best[trie.fail[node] as usize];
-        let own = trie.terminal(patterns, node);
         let (from, to) = trie.range[node];
         let below = &trie.order[from as usize..to as usize];
         best[node] = own.unwrap_or(shorter);

@@ -34,23 +34,28 @@ impl Patterns {
     }
 
     pub(crate) fn get(&self, index: u32) -> &[u32] {
+        let (start, len) = self.span(index);
+        &self.classes[start as usize..(start + len) as usize]
+    }
+
+    /// Where pattern `index` begins, and its length.
+    fn span(&self, index: u32) -> (u32, u32) {
         let index = index as usize;
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        &self.classes[start..self.ends[index] as usize]
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        (start, self.ends[index] - start)
     }
 
     /// Indices sorted by class string, equal ones by index.
     ///
     /// The first classes packed into one integer decide nearly every comparison; only ties look at the strings.
-    fn sorted(&self, keep: impl Fn(u32) -> bool) -> Vec<u32> {
-        let count = u32::try_from(self.len()).unwrap_or(NONE);
-        let mut keyed: Vec<(u64, u32)> = (0..count)
-            .filter(|&i| keep(i))
+    fn sorted(&self, alphabet: &Alphabet) -> Vec<u32> {
+        // Eight classes of 8 bits if they fit, else four of 16, saturated: monotone whatever the classes are.
+        let (count, bits) = if alphabet.len() <= 256 { (8, 8) } else { (4, 16) };
+        let mut keyed: Vec<(u64, u32)> = (0..u32::try_from(self.len()).unwrap_or(NONE))
             .map(|i| {
                 let units = self.get(i);
-                // Four saturated 16-bit classes, then ties by the strings themselves: monotone whatever the classes are.
-                let key = (0..4).fold(0, |key, k| key << 16 | u64::from(units.get(k).map_or(0, |c| (*c).min(0xffff))));
-                (key, i)
+                let class = |k| units.get(k).map_or(0, |&c| u64::from(c).min((1 << bits) - 1));
+                ((0..count).fold(0, |key, k| key << bits | class(k)), i)
             })
             .collect();
         keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.get(a.1).cmp(self.get(b.1))).then(a.1.cmp(&b.1)));
@@ -78,13 +83,23 @@ pub(crate) struct Trie {
 }
 
 impl Trie {
-    /// The trie of `patterns` that `keep` lets in.
+    /// The trie of all `patterns`.
     ///
     /// With `prune`, nothing grows below the end of a pattern: a longer pattern there can never be the first to end.
-    pub(crate) fn new(patterns: &Patterns, prune: bool, keep: impl Fn(u32) -> bool) -> Self {
-        let order = patterns.sorted(keep);
-        let units = patterns.classes.len() + 1;
-        let size = units.min(1 + order.len() * 16);
+    pub(crate) fn new(patterns: &Patterns, alphabet: &Alphabet, prune: bool) -> Self {
+        Self::of_sorted(patterns, patterns.sorted(alphabet), prune)
+    }
+
+    /// The same without the patterns that `keep` refuses; the sorting is not done again.
+    pub(crate) fn without(self, patterns: &Patterns, prune: bool, keep: impl Fn(u32) -> bool) -> Self {
+        let mut order = self.order;
+        order.retain(|&pattern| keep(pattern));
+        Self::of_sorted(patterns, order, prune)
+    }
+
+    fn of_sorted(patterns: &Patterns, order: Vec<u32>, prune: bool) -> Self {
+        // A guess that a short list never outgrows; a long one is trimmed when it is done.
+        let size = (patterns.classes.len() + 1).min(1 + order.len() * 16);
         let mut trie = Self {
             first_child: Vec::with_capacity(size + 1),
             label: Vec::with_capacity(size),
@@ -96,35 +111,42 @@ impl Trie {
         };
         trie.grow(patterns, prune);
         trie.link();
+        if size > 1 << 12 {
+            for vec in [&mut trie.first_child, &mut trie.label, &mut trie.sample] {
+                vec.shrink_to_fit();
+            }
+        }
         trie
     }
 
     fn grow(&mut self, patterns: &Patterns, prune: bool) {
+        // Beginning and length of each pattern, in sorted order: one look-up where the index would take three.
+        let spans: Vec<(u32, u32)> = self.order.iter().map(|&pattern| patterns.span(pattern)).collect();
+        let classes = patterns.classes.as_slice();
         self.label.push(0);
         self.sample.push(self.order.first().copied().unwrap_or(NONE));
-        self.range.push((0, u32::try_from(self.order.len()).unwrap_or(NONE)));
-        let (mut node, mut depth) = (0, 0);
+        self.range.push((0, Self::id(self.order.len())));
+        let (mut node, mut depth) = (0, 0u32);
         while node < self.label.len() {
             let level_end = self.label.len();
             while node < level_end {
                 self.first_child.push(Self::id(self.label.len()));
                 let (mut at, end) = self.range[node];
                 // Patterns that end here sort in front of those that go on.
-                while at < end && patterns.get(self.order[at as usize]).len() == depth {
+                let first = at;
+                while at < end && spans[at as usize].1 == depth {
                     at += 1;
                 }
-                let ends_here = at > self.range[node].0;
-                if !(prune && ends_here) {
+                if at == first || !prune {
                     while at < end {
-                        let sample = self.order[at as usize];
-                        let class = patterns.get(sample)[depth];
-                        let from = at;
+                        let class = |at: u32| classes[(spans[at as usize].0 + depth) as usize];
+                        let (from, label) = (at, class(at));
                         at += 1;
-                        while at < end && patterns.get(self.order[at as usize])[depth] == class {
+                        while at < end && class(at) == label {
                             at += 1;
                         }
-                        self.label.push(class);
-                        self.sample.push(sample);
+                        self.label.push(label);
+                        self.sample.push(self.order[from as usize]);
                         self.range.push((from, at));
                     }
                 }
@@ -173,15 +195,15 @@ impl Trie {
         self.label.len()
     }
 
-    /// Units from the root to `node`.
-    pub(crate) fn depth(&self, node: u32) -> u32 {
-        depth(&self.levels, node)
-    }
-
-    /// The pattern that ends at `node`, if one does; of equal ones the lowest index.
-    pub(crate) fn terminal(&self, patterns: &Patterns, node: usize) -> Option<u32> {
-        let sample = self.sample[node];
-        (sample != NONE && node != 0 && patterns.get(sample).len() == self.depth(Self::id(node)) as usize).then_some(sample)
+    /// The pattern that ends at each node in order, if one does; of equal ones the lowest index.
+    pub(crate) fn terminals<'a>(&'a self, patterns: &'a Patterns) -> impl Iterator<Item = (usize, Option<u32>)> + 'a {
+        let levels = self.levels.windows(2).enumerate().skip(1);
+        levels.flat_map(move |(depth, level)| {
+            (level[0]..level[1]).map(move |node| {
+                let sample = self.sample[node as usize];
+                (node as usize, (patterns.span(sample).1 as usize == depth).then_some(sample))
+            })
+        })
     }
 }
 

@@ -103,7 +103,8 @@ fn regions_of<'py>(py: Python<'py>, pairs: &Bound<'py, PyAny>, raw: bool) -> PyR
         if is_text(&pair) {
             return Err(wrong(at, &pair));
         }
-        let (opener, closer) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| wrong(at, &pair))?;
+        // A list of two will do: configurations in JSON have no tuples.
+        let [opener, closer] = pair.extract::<[Bound<'_, PyAny>; 2]>().map_err(|_| wrong(at, &pair))?;
         let name = format!("asleep_inside[{at}]");
         markers.push((marker(&opener, &name, raw)?, marker(&closer, &name, raw)?));
         given.push((opener, closer).into_pyobject(py)?);

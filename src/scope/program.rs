@@ -101,10 +101,10 @@ impl Awake {
         let all: Vec<&[u8]> = list.iter().chain(openers).collect();
         let bytes = all.iter().map(|p| p.len()).sum();
         let (alphabet, patterns) = compile_patterns(all.iter().copied(), bytes, over);
-        let full = Trie::new(&patterns, false, |_| true);
+        let full = Trie::new(&patterns, &alphabet, false);
         let stops = survey(&full, &patterns, list.len(), included, set.tie());
         // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing and never fires.
-        let trie = Trie::new(&patterns, false, |i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
+        let trie = full.without(&patterns, false, |i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
         let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
         let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());
@@ -300,10 +300,10 @@ fn id(node: usize) -> u32 {
 fn ends(trie: &Trie, patterns: &Patterns, stops: usize, tie: Tie) -> (Vec<u32>, Vec<u32>) {
     let mut best = vec![NONE; trie.len()];
     let mut opener = vec![NONE; trie.len()];
-    for node in 1..trie.len() {
+    for (node, own) in trie.terminals(patterns) {
         let shorter = trie.fail[node] as usize;
         (best[node], opener[node]) = (best[shorter], opener[shorter]);
-        match trie.terminal(patterns, node) {
+        match own {
             Some(own) if (own as usize) < stops => best[node] = if tie == Tie::First { own.min(best[node]) } else { own },
             // No marker contains another, so at most one opener ends at any place.
             Some(own) => opener[node] = own,
@@ -316,6 +316,7 @@ fn ends(trie: &Trie, patterns: &Patterns, stops: usize, tie: Tie) -> (Vec<u32>, 
 /// What can be said of each stop from the list alone.
 fn survey(trie: &Trie, patterns: &Patterns, stops: usize, included: &[bool], tie: Tie) -> Vec<Stop> {
     let (best, opener) = ends(trie, patterns, stops, tie);
+    let own: Vec<Option<u32>> = std::iter::once(None).chain(trie.terminals(patterns).map(|(_, own)| own)).collect();
     let mut found = Vec::with_capacity(stops);
     for index in 0..id(stops) {
         let units = patterns.get(index);
@@ -331,7 +332,7 @@ fn survey(trie: &Trie, patterns: &Patterns, stops: usize, included: &[bool], tie
                 }
             } else {
                 // An equal stop listed earlier, or by `first` a suffix listed earlier, always wins.
-                let equal = trie.terminal(patterns, node).is_some_and(|own| own < index);
+                let equal = own[node].is_some_and(|own| own < index);
                 stop.dead |= equal || (tie == Tie::First && best[node] < index);
             }
         }
