@@ -233,6 +233,33 @@ def test_the_stop_wins_over_the_limit_on_the_last_token():
     assert (emit, finish.reason, finish.tokens) == ("", "stop_string", 2)
 
 
+# Cases that engines' own tests hold them to: chunks (or tokens), stops, what goes out, what ended it.
+PEERS = [
+    (
+        [(1, " delta,"), (1, " epsilon,"), (1, " zeta,"), (1, " eta,")],
+        [" zeta, eta"],
+        " delta, epsilon,",
+        "stop_string",
+    ),
+    ([(1, "h"), (1, "i"), (EOS, "</s>")], ["hiya"], "hi", "eos"),
+    ([(1, piece) for piece in "aaaaab"], ["aaaab"], "a", "stop_string"),
+    ([(1, "k "), (1, "X"), (1, "Y")], ["STOP", "XY"], "k ", "stop_string"),
+    ([(1, "STOP")], ["OP", "ST"], "", "stop_string"),
+    ([(1, "STOP"), (EOS, "</s>")], ["STOP"], "", "stop_string"),
+    ([(EOS, "STOP")], ["STOP"], "", "eos"),
+    ([(1, " th"), (1, "ere")], ["re", "he"], " t", "stop_string"),
+    ([(1, "Paris")], ["Pari"], "", "stop_string"),
+]
+
+
+@pytest.mark.parametrize(("generation", "stops", "text", "reason"), PEERS)
+def test_cases_of_the_engines(generation, stops, text, reason):
+    emitted, finish = play(criteria_for(stops).start(), generation)
+    assert (emitted, finish.reason) == (text, reason)
+    block = criteria_for(stops).start().step_block(*zip(*generation, strict=True))
+    assert (block[0], block[1].reason) == (text, reason)
+
+
 def test_the_end_token_wins_over_the_limit():
     assert StoppingCriteria(eos_token_ids=2, max_tokens=1).start().step(2)[1].reason == "eos"
 
@@ -426,6 +453,28 @@ def test_a_bad_piece_changes_nothing():
         with pytest.raises(TypeError):
             call()
         assert (run.tokens, run.held, run.finish) == (1, "E", None)
+
+
+@given(stop_lists, generations, limits, st.integers(0, 12), st.sampled_from([None, 5, b"\xff"]), st.booleans())
+def test_a_call_that_raises_leaves_no_trace(stops, generation, limit, at, bad, own):
+    errors = "strict" if bad == b"\xff" else "replace"
+    criteria = criteria_for(stops, errors=errors, custom=[lambda *_: None] if own else [], **limit)
+    run = criteria.start()
+    block = [*generation[:at], (1, bad)]
+    try:
+        finish = run.step_block([token for token, _ in block], [piece for _, piece in block])[1]
+        assert finish is not None  # it had ended in front of the bad piece
+    except (TypeError, UnicodeDecodeError):
+        assert (run.tokens, run.held, run.finish) == (0, "", None)
+        assert play(run, generation) == play(criteria.start(), generation)
+
+
+def test_a_block_taken_back_behind_min_tokens_arms_again():
+    run = StoppingCriteria(stop=["END"], min_tokens=2).start()
+    with pytest.raises(TypeError):
+        run.step_block([1, 2, 3], ["END", "b", None])
+    emit, finish = run.step_block([1, 2, 3, 4], ["END", "b", "c", "END"])
+    assert (emit, finish.reason, finish.tokens) == ("ENDbc", "stop_string", 4)
 
 
 def test_a_batch_with_one_bad_piece_changes_no_run():

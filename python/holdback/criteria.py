@@ -288,9 +288,7 @@ class Run:
         return "stop_token" if token in self._ends else None
 
     def _end_by_token(self, reason: str, token: int | None, piece: Piece) -> tuple[str, Finish]:
-        cut = _text(piece)
-        emit, finish = self._close(reason, cut, token_id=token, tokens=1)
-        return emit, finish
+        return self._close(reason, _text(piece), token_id=token, tokens=1, block_tokens=1)
 
     def _settle(self, token: int | None, emit: str, match: StopMatch[str] | None) -> tuple[str, Finish | None]:
         """What the stream's answer to a token that was just counted means for the run."""
@@ -335,11 +333,9 @@ class Run:
         self.tokens += tokens
         match = self._stream.match
         if match is not None:
-            self.finish = self._stopped(match, cut, block_tokens=tokens or block_tokens)
+            self.finish = self._stopped(match, cut, block_tokens=block_tokens)
         else:
-            self.finish = Finish(
-                reason, self.tokens, stop=stop, token_id=token_id, block_tokens=tokens or block_tokens, cut=cut
-            )
+            self.finish = Finish(reason, self.tokens, stop=stop, token_id=token_id, block_tokens=block_tokens, cut=cut)
         return emit, self.finish
 
     def _stopped(self, match: StopMatch[str], behind: str, *, block_tokens: int) -> Finish:
@@ -355,6 +351,7 @@ class Run:
     def _restore(self, saved: tuple[StopStream[str], int, dict[str, Any]]) -> None:
         self._stream, self.tokens, self.data = saved
         self.finish = None
+        self._look_at = self._next_look()
 
 
 def step_batch(

@@ -32,6 +32,6 @@ def _by_rich(trace: Trace) -> bool:
     last = len(trace.steps) - 1
     for number, row in enumerate(rows(trace)):
         ended = number == last and trace.match is not None
-        shown.add_row(*(Text(cell) for cell in row[:4]), Text(row[4], style="bold red" if ended else ""))
+        shown.add_row(*(Text(cell) for cell in row[:4]), Text(row[4], style="bold red not dim" if ended else ""))
     Console().print(shown)
     return True
