@@ -1,0 +1,278 @@
+"""Any stops on any model, for SDKs as they are: OpenAI, Anthropic, google-genai, Ollama, huggingface_hub, all on httpx or httpx2.
+
+```python
+from openai import DefaultHttpxClient, OpenAI
+from holdback.integrations.httpx import wrap
+
+client = OpenAI(http_client=wrap(DefaultHttpxClient()))
+client.chat.completions.create(model="gpt-5", stop=[...])   # a dozen stops, on a model that takes none
+```
+
+The transport takes out of a request what its provider would refuse (`holdback.providers.plan`), cuts the answer, streamed or whole,
+puts the stop that fired where the provider's own format has a place for it, and closes the connection at the match. Requests that
+bring no stops, or that the provider can serve by itself, and everything that is not a request to a model, pass untouched.
+
+Both packages are served without importing either: what is made here is of the package that the request came from.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdback.integrations._requests import Exchange, read_exchange
+from holdback.wire import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator
+
+    from holdback.providers import Provider
+
+Client = TypeVar("Client")
+Transport = TypeVar("Transport")
+
+
+def wrap(client: Client, **options: Any) -> Client:
+    """Put the transport around all transports (also those of proxies) of a client that exists; gives the client.
+
+    Args:
+        client: an `httpx.Client`, `httpx.AsyncClient`, `httpx2.Client` or `httpx2.AsyncClient`.
+        options: as for :func:`transport`.
+
+    Raises:
+        TypeError: if it is not such a client.
+    """
+    inner, mounts = getattr(client, "_transport", None), getattr(client, "_mounts", None)
+    if not hasattr(inner, "handle_request") and not hasattr(inner, "handle_async_request"):
+        raise TypeError(f"a client of httpx or httpx2, not {type(client).__name__}")
+    client._transport = transport(inner, **options)  # type: ignore[attr-defined]
+    if isinstance(mounts, dict):
+        for pattern, mounted in mounts.items():
+            mounts[pattern] = mounted and transport(mounted, **options)
+    return client
+
+
+def transport(
+    inner: Transport,
+    /,
+    *,
+    stop: Iterable[str] | None = None,
+    provider: str | Provider | None = None,
+    must_name: bool = False,
+    **options: Any,
+) -> Transport:
+    """A transport of httpx or httpx2, synchronous or not, that enforces stops on what passes through `inner`.
+
+    Args:
+        inner: the transport that does the work, `httpx.HTTPTransport()` for example.
+        stop: stops for requests that bring none; the only way for APIs that have no field for them (OpenAI's Responses).
+        provider: whose limits on stops hold, a name of `holdback.providers` (`"vllm"`), where the host does not tell.
+        must_name: enforce all stops here if the provider would not say which one fired. An answer that is not streamed is then
+            generated to its end and paid for.
+        options: those of `holdback.wire.Cutter`: `include_stop`, `asleep_inside`, `cut_reasoning`, `on_match`, ...
+
+    Raises:
+        TypeError: if `inner` is not a transport.
+        ValueError: for bad stops, a provider that is not known, or options that do not fit together.
+    """
+    rules = _Rules(stop, provider, must_name, options)
+    if not hasattr(inner, "handle_request") and not hasattr(inner, "handle_async_request"):
+        raise TypeError(f"a transport of httpx or httpx2, not {type(inner).__name__}")
+    return _Transport(inner, rules)  # type: ignore[return-value]
+
+
+class _Rules:
+    """What holds for all requests of a transport."""
+
+    def __init__(self, stop: Any, provider: Any, must_name: bool, options: dict[str, Any]) -> None:
+        from holdback import StopSet, providers
+        from holdback.wire import Cutter
+
+        self.stop = list(StopSet(stop).stops)
+        self.provider = providers.get(provider) if isinstance(provider, str) else provider
+        self.must_name = must_name
+        self.options = options
+        Cutter("openai.chat", self.stop, **options)  # bad options are told now, not with the first request
+
+    def read(self, request: Any, body: bytes) -> Exchange | None:
+        return read_exchange(
+            request.url.path,
+            request.url.query.decode("ascii", "replace"),
+            body,
+            host=request.url.host,
+            provider=self.provider,
+            stop=self.stop,  # type: ignore[arg-type]  # text, or no request would be understood
+            must_name=self.must_name,
+        )
+
+
+def _is_json_post(request: Any) -> bool:
+    return request.method == "POST" and "json" in request.headers.get("content-type", "")
+
+
+def _rewritten(request: Any, exchange: Exchange) -> Any:
+    """The request as it is to be sent: with its body, and with an answer that is not compressed (each chunk is to be read at once)."""
+    headers = request.headers.copy()
+    headers["accept-encoding"] = "identity"
+    headers["content-length"] = str(len(exchange.body))
+    if "transfer-encoding" in headers:
+        del headers["transfer-encoding"]
+    return type(request)(
+        request.method, request.url, headers=headers, content=exchange.body, extensions=request.extensions
+    )
+
+
+def _answers(response: Any) -> bool:
+    """Whether a response is an answer in a format that can be cut: errors pass as they are."""
+    kind = response.headers.get("content-type", "")
+    return response.status_code == 200 and ("json" in kind or "event-stream" in kind)
+
+
+def _response(response: Any, **content: Any) -> Any:
+    """A response with other content and the same head."""
+    headers = response.headers.copy()
+    for name in ("content-length", "content-encoding", "transfer-encoding"):
+        if name in headers:
+            del headers[name]
+    return type(response)(response.status_code, headers=headers, extensions=response.extensions, **content)
+
+
+def _package(request: Any) -> Any:
+    return sys.modules[type(request).__module__.partition(".")[0]]
+
+
+class _Transport:
+    """See :func:`transport`. Both kinds in one: some transports (`httpx.MockTransport`) are both."""
+
+    def __init__(self, inner: Any, rules: _Rules) -> None:
+        self.inner, self.rules = inner, rules
+
+    def handle_request(self, request: Any) -> Any:
+        exchange = self.rules.read(request, request.read()) if _is_json_post(request) else None
+        if exchange is None:
+            return self.inner.handle_request(request)
+        response = self.inner.handle_request(_rewritten(request, exchange))
+        if not _answers(response):
+            return response
+        if exchange.streams:
+            base = _package(request).SyncByteStream
+            cutting = type("CutStream", (_SyncCut, base), {})
+            return _response(response, stream=cutting(response, exchange.cutter(**self.rules.options)))
+        try:
+            body = response.read()
+        finally:
+            response.close()
+        return _response(response, content=_cut_body(exchange, body, self.rules.options))
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def __enter__(self) -> _Transport:
+        self.inner.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.inner.__exit__(*exc)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        exchange = self.rules.read(request, await request.aread()) if _is_json_post(request) else None
+        if exchange is None:
+            return await self.inner.handle_async_request(request)
+        response = await self.inner.handle_async_request(_rewritten(request, exchange))
+        if not _answers(response):
+            return response
+        if exchange.streams:
+            base = _package(request).AsyncByteStream
+            cutting = type("CutStream", (_AsyncCut, base), {})
+            return _response(response, stream=cutting(response, exchange.cutter(**self.rules.options)))
+        try:
+            body = await response.aread()
+        finally:
+            await response.aclose()
+        return _response(response, content=_cut_body(exchange, body, self.rules.options))
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def __aenter__(self) -> _Transport:
+        await self.inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self.inner.__aexit__(*exc)
+
+
+def _cut_body(exchange: Exchange, body: bytes, options: dict[str, Any]) -> bytes:
+    try:
+        return exchange.cutter(**options).body(body)
+    except WireError:  # not the format that the path suggests
+        return body
+
+
+class _SyncCut:
+    """The bytes of a response, cut. The response is closed at the match, before the last bytes are handed out."""
+
+    def __init__(self, response: Any, cutter: Any) -> None:
+        self.response, self.cutter = response, cutter
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for chunk in self.response.iter_bytes():
+                out = self.cutter.feed(chunk)
+                if self.cutter.ended and self.cutter.matches:
+                    self.close()
+                    yield out
+                    return
+                if out:
+                    yield out
+        except WireError as error:
+            yield error.output
+            raise
+        except Exception:
+            # The upstream broke off. What was held is the client's; then it hears of the error.
+            yield _rest(self.cutter)
+            raise
+        else:
+            if rest := self.cutter.finish():
+                yield rest
+
+    def close(self) -> None:
+        self.response.close()
+
+
+class _AsyncCut:
+    """The asynchronous twin of :class:`_SyncCut`."""
+
+    def __init__(self, response: Any, cutter: Any) -> None:
+        self.response, self.cutter = response, cutter
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self.response.aiter_bytes():
+                out = self.cutter.feed(chunk)
+                if self.cutter.ended and self.cutter.matches:
+                    await self.aclose()
+                    yield out
+                    return
+                if out:
+                    yield out
+        except WireError as error:
+            yield error.output
+            raise
+        except Exception:
+            yield _rest(self.cutter)
+            raise
+        else:
+            if rest := self.cutter.finish():
+                yield rest
+
+    async def aclose(self) -> None:
+        await self.response.aclose()
+
+
+def _rest(cutter: Any) -> bytes:
+    """What is held when the input breaks off, perhaps inside a frame."""
+    try:
+        return bytes(cutter.finish())
+    except WireError as error:
+        return error.output
