@@ -89,7 +89,7 @@ impl Automaton {
         let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
         // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
-        let trie = if inside { trie.without(&patterns, true, |i| !dead[i as usize]) } else { trie };
+        let trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
         let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);

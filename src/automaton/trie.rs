@@ -87,17 +87,7 @@ impl Trie {
     ///
     /// With `prune`, nothing grows below the end of a pattern: a longer pattern there can never be the first to end.
     pub(crate) fn new(patterns: &Patterns, alphabet: &Alphabet, prune: bool) -> Self {
-        Self::of_sorted(patterns, patterns.sorted(alphabet), prune)
-    }
-
-    /// The same without the patterns that `keep` refuses; the sorting is not done again.
-    pub(crate) fn without(self, patterns: &Patterns, prune: bool, keep: impl Fn(u32) -> bool) -> Self {
-        let mut order = self.order;
-        order.retain(|&pattern| keep(pattern));
-        Self::of_sorted(patterns, order, prune)
-    }
-
-    fn of_sorted(patterns: &Patterns, order: Vec<u32>, prune: bool) -> Self {
+        let order = patterns.sorted(alphabet);
         // A guess that a short list never outgrows; a long one is trimmed when it is done.
         let size = (patterns.classes.len() + 1).min(1 + order.len() * 16);
         let mut trie = Self {
@@ -111,11 +101,49 @@ impl Trie {
         };
         trie.grow(patterns, prune);
         trie.link();
-        if size > 1 << 12 {
-            for vec in [&mut trie.first_child, &mut trie.label, &mut trie.sample] {
+        trie.trim();
+        trie
+    }
+
+    /// Gives back what a long list reserved too much.
+    fn trim(&mut self) {
+        for vec in [&mut self.first_child, &mut self.label, &mut self.fail, &mut self.sample] {
+            if vec.capacity() > 1 << 12 {
                 vec.shrink_to_fit();
             }
         }
+    }
+
+    /// The same trie without the patterns that `keep` refuses, and without the nodes that only they needed.
+    ///
+    /// Nodes keep their order, so everything is a matter of counting how many before them stay.
+    pub(crate) fn without(&self, keep: impl Fn(u32) -> bool) -> Self {
+        let kept_before = ranks(self.order.iter().map(|&pattern| keep(pattern)));
+        let range_of = |&(from, to): &(u32, u32)| (kept_before[from as usize], kept_before[to as usize]);
+        let stays = |node: usize| node == 0 || range_of(&self.range[node]).0 < range_of(&self.range[node]).1;
+        let stay_before = ranks((0..self.len()).map(stays));
+        let nodes = || (0..self.len()).filter(|&node| stays(node));
+        // A failure link to a node that goes leads on to where that one failed to.
+        let mut link: Vec<u32> = vec![0; self.len()];
+        for node in 1..self.len() {
+            link[node] = if stays(node) { stay_before[node] } else { link[self.fail[node] as usize] };
+        }
+        let order: Vec<u32> = self.order.iter().copied().filter(|&pattern| keep(pattern)).collect();
+        let range: Vec<(u32, u32)> = nodes().map(|node| range_of(&self.range[node])).collect();
+        let mut first_child: Vec<u32> = nodes().map(|node| stay_before[self.first_child[node] as usize]).collect();
+        first_child.push(stay_before[self.len()]);
+        let mut levels: Vec<u32> = self.levels.iter().map(|&level| stay_before[level as usize]).collect();
+        levels.dedup();
+        let mut trie = Self {
+            first_child,
+            label: nodes().map(|node| self.label[node]).collect(),
+            fail: nodes().map(|node| link[self.fail[node] as usize]).collect(),
+            sample: range.iter().map(|&(from, _)| order.get(from as usize).copied().unwrap_or(NONE)).collect(),
+            levels,
+            order,
+            range,
+        };
+        trie.trim();
         trie
     }
 
@@ -205,6 +233,18 @@ impl Trie {
             })
         })
     }
+}
+
+/// For each place, and the one behind the last, how many before it are `true`.
+fn ranks(flags: impl Iterator<Item = bool>) -> Vec<u32> {
+    let mut ranks = Vec::with_capacity(flags.size_hint().0 + 1);
+    let mut rank = 0;
+    for flag in flags {
+        ranks.push(rank);
+        rank += u32::from(flag);
+    }
+    ranks.push(rank);
+    ranks
 }
 
 /// The child of `node` on `class`, or [`NONE`]: children are neighbours, ascending by label.

@@ -104,7 +104,7 @@ impl Awake {
         let full = Trie::new(&patterns, &alphabet, false);
         let stops = survey(&full, &patterns, list.len(), included, set.tie());
         // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing and never fires.
-        let trie = full.without(&patterns, false, |i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
+        let trie = full.without(|i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
         let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
         let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());

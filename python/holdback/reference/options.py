@@ -102,7 +102,7 @@ def _marker(marker: Any, raw: bool) -> str:
 def _pairs(asleep_inside: Any) -> tuple[tuple[Any, Any], ...]:
     pairs = listed(asleep_inside, "asleep_inside")
     for number, pair in enumerate(pairs):
-        if not isinstance(pair, tuple) or len(pair) != 2:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"asleep_inside[{number}] must be a pair (opener, closer), not {pair!r}")
     return tuple((opener, closer) for opener, closer in pairs)
 
