@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,6 +157,36 @@ def test_the_tables_agree_with_themselves(words):
         assert reason in meanings or (reason == "cancelled" and not meanings)
 
 
+json_values = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(0, 9), st.text(max_size=3), st.sampled_from(["stop", "length", "word"])
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["reason", "type", "matched"]), inner)
+    ),
+    max_leaves=4,
+)
+field_names = sorted(
+    {
+        name
+        for words in VOCABULARIES.values()
+        for path in (words.field, words.stop_field or "x")
+        for name in path.split(".")
+    }
+)
+
+
+@given(st.sampled_from(sorted(VOCABULARIES)), st.dictionaries(st.sampled_from(field_names), json_values, max_size=3))
+def test_any_fields_are_read_or_refused_in_words(system, fields):
+    try:
+        parsed = Finish.parse(system, fields)
+    except (ValueError, TypeError):  # nothing else may come out
+        return
+    assert parsed is None or isinstance(parsed, (Told, Ambiguous))
+    if isinstance(parsed, Ambiguous):
+        assert len(parsed.reasons) > 1
+
+
 def test_a_reason_without_a_word_is_an_error_that_lists_the_words():
     with pytest.raises(ValueError, match=r"no word for the reason 'lines' \(it has: content_filter, length, stop\)"):
         Finish("lines").to("openai.completions")
@@ -170,6 +202,8 @@ def test_an_unknown_system_is_an_error_that_lists_the_systems():
 def test_fields_of_another_system_are_an_error():
     with pytest.raises(ValueError, match=r"openai ends an answer with the field 'finish_reason', which is not among"):
         Finish.parse("openai", {"stop_reason": "end_turn"})
+    with pytest.raises(TypeError, match="a mapping, not SimpleNamespace"):
+        Finish.parse("openai", SimpleNamespace(finish_reason="stop"))
     with pytest.raises(TypeError, match="finish_reason of openai is int"):
         Finish.parse("openai", {"finish_reason": 3})
     with pytest.raises(TypeError, match="stop_reason of vllm is list"):

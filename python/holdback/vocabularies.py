@@ -96,9 +96,13 @@ def read(
 ) -> Told | Ambiguous | None:
     """`Finish.parse`."""
     words = vocabulary(system)
+    if not isinstance(fields, Mapping):
+        raise TypeError(f"the fields of an answer are a mapping, not {type(fields).__name__}: dump the model first")
     there, value = _get(fields, words.field)
     if not there and not words.may_be_absent:
-        raise ValueError(f"{system} ends an answer with the field {words.field!r}, which is not among {sorted(fields)}")
+        raise ValueError(
+            f"{system} ends an answer with the field {words.field!r}, which is not among {sorted(map(str, fields))}"
+        )
     if value is None:
         return None
     word: str | bool = value
