@@ -5,9 +5,10 @@ use super::edit::Edits;
 use super::entries::Progress;
 use super::event::{Event, Pattern};
 use super::json::{Result, Span};
-use super::lane::{self, Lane};
+use super::lane::{self, Lane, Taken};
 use super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
 use super::options::{OnError, OnMatch, StopField};
+use super::template::Template;
 use super::{Context, Fault, text};
 use crate::stream::Match;
 
@@ -22,8 +23,26 @@ pub(super) struct Choices {
     keep: Vec<bool>,
     /// The last frame during which something was held: what is released without a frame of its own leaves in a copy of it.
     pattern: Pattern,
+    /// What the last frame that was read has in common with the next one.
+    template: Template,
+    alike: Alike,
+    /// Where the texts of a frame stand that is like it.
+    texts: Vec<Span>,
+    /// The text of the frame being read, if it was taken before the frame was read.
+    taken: Option<Taken>,
     /// Text of a choice leaves under `matched_stop`, not `stop_reason`.
     matched_stop: bool,
+}
+
+/// What holds for frames that match the template.
+#[derive(Clone, Copy, Debug, Default)]
+struct Alike {
+    /// The state of their choice; without one they have no choice.
+    state: Option<usize>,
+    /// Which of their texts is the answer's.
+    content: Option<usize>,
+    /// Some text is held, so that every frame has to be read.
+    held: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +81,10 @@ impl Choices {
             edits: Edits::default(),
             keep: Vec::new(),
             pattern: Pattern::default(),
+            template: Template::default(),
+            alike: Alike::default(),
+            texts: Vec::new(),
+            taken: None,
             matched_stop: false,
         }
     }
@@ -82,7 +105,64 @@ impl Choices {
             cx.sink.pass(event);
             return Ok(());
         }
+        if self.pass_alike(cx, event) {
+            return Ok(());
+        }
         self.read(cx, event, false)
+    }
+
+    /// Passes a frame that is like the last one but for its text, none of which is held. False if the frame has to be read; if its
+    /// text has been taken already, that waits in `taken`.
+    #[inline]
+    fn pass_alike(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> bool {
+        let Alike { state, content, held: false } = self.alike else { return false };
+        let limit = cx.options.max_text_bytes;
+        if !self.template.matches(event.json, &mut self.texts) {
+            return false;
+        }
+        if let Some(state) = state.and_then(|state| self.states.get_mut(state)) {
+            if state.matched.is_some() || state.finished {
+                return false;
+            }
+            if let Some(span) = content.and_then(|content| self.texts.get(content)) {
+                match state.content.take(span.of(event.json), cx.scratch) {
+                    Ok(taken)
+                        if taken.same
+                            && taken.matched.is_none()
+                            && !state.content.holds()
+                            && state.content.said().len() <= limit => {}
+                    Ok(taken) => {
+                        self.taken = Some(taken);
+                        return false;
+                    }
+                    Err(_) => return false, // reading the frame will tell
+                }
+            }
+            state.frames += 1;
+        }
+        cx.sink.pass(event);
+        true
+    }
+
+    /// After a frame was read: can one be passed that is like it?
+    fn learn(&mut self, cx: &Context<'_>, event: &Event<'_>, layout: &mut Layout) {
+        self.alike.held = self.states.iter().any(|state| state.holds() || !state.content.entries.is_empty());
+        let plain = |text: &Text| text.part == Part::Content || (text.part == Part::Reasoning && !cx.options.cut_reasoning);
+        let contents = layout.texts.iter().filter(|text| text.part == Part::Content).count();
+        let choice = layout.choices.first();
+        let alike = layout.choices.len() <= 1
+            && contents <= 1
+            && layout.texts.iter().all(plain)
+            && !layout.error
+            && !choice.is_some_and(|choice| choice.finished);
+        if !alike {
+            self.template.forget();
+            return;
+        }
+        self.alike.state = choice.and_then(|choice| self.states.iter().position(|state| state.index == choice.index));
+        self.alike.content = layout.texts.iter().position(|text| text.part == Part::Content);
+        let texts = layout.texts.iter().map(|text| text.span);
+        self.template.learn(event.json, texts, &mut layout.notes);
     }
 
     /// Reads the answer to a request that does not stream.
@@ -96,6 +176,10 @@ impl Choices {
         self.edits.clear();
         let scan = if whole { self.shape.scan_body } else { self.shape.scan };
         let result = scan(event.json, &mut layout).map_err(Fault::from).and_then(|()| self.settle(cx, event, &layout, whole));
+        self.taken = None;
+        if !whole {
+            self.learn(cx, event, &mut layout);
+        }
         self.layout = layout;
         result
     }
@@ -273,7 +357,10 @@ impl Choices {
         let raw = text.span.of(event.json);
         let Some(lane) = self.states[state].lane(text.part) else { return Ok((0, None)) };
         lane.field = text.field;
-        let mut taken = lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, text.span))?;
+        let mut taken = match self.taken.take() {
+            Some(taken) => taken,
+            None => lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, text.span))?,
+        };
         if closing && taken.matched.is_none() {
             lane.close(&mut taken, raw, cx.scratch);
         }

@@ -38,10 +38,20 @@ pub(super) struct Malformed {
 
 pub(super) type Result<T> = std::result::Result<T, Malformed>;
 
+/// What a reading looked at and what it skipped, for [`Template`](super::template::Template).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    /// Strings nobody looked at, between their quotes.
+    pub(super) skipped: Vec<Span>,
+    /// Strings and numbers that were looked at.
+    pub(super) read: Vec<Span>,
+}
+
 /// A position in one JSON text.
 pub(super) struct Cursor<'a> {
     json: &'a [u8],
     at: usize,
+    notes: Option<Notes>,
 }
 
 /// The kinds of value a dialect has to tell apart.
@@ -57,12 +67,23 @@ pub(super) enum Kind {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(json: &'a [u8]) -> Self {
-        Self { json, at: 0 }
+        Self { json, at: 0, notes: None }
+    }
+
+    /// A cursor that takes notes, into the buffers of older ones.
+    pub(super) fn with_notes(json: &'a [u8], mut notes: Notes) -> Self {
+        notes.skipped.clear();
+        notes.read.clear();
+        Self { json, at: 0, notes: Some(notes) }
+    }
+
+    pub(super) fn into_notes(self) -> Notes {
+        self.notes.unwrap_or_default()
     }
 
     /// A cursor at the value that `span` covers.
     pub(super) fn at(json: &'a [u8], span: Span) -> Self {
-        Self { json, at: span.start }
+        Self { json, at: span.start, notes: None }
     }
 
     pub(super) fn position(&self) -> usize {
@@ -163,25 +184,37 @@ impl<'a> Cursor<'a> {
         Ok(self.at - 1)
     }
 
-    /// The string here: the span between its quotes.
+    /// The string here, looked at: the span between its quotes.
     #[inline]
     pub(super) fn string(&mut self) -> Result<Span> {
+        let span = self.any_string()?;
+        if let Some(notes) = &mut self.notes {
+            notes.read.push(span);
+        }
+        Ok(span)
+    }
+
+    #[inline]
+    fn any_string(&mut self) -> Result<Span> {
         if self.peek() != b'"' {
             return self.fail("a string is expected here");
         }
         let start = self.at + 1;
-        let mut at = start;
-        loop {
-            at = find(self.json, at, |word| equal(word, b'"') | equal(word, b'\\'), |byte| byte == b'"' || byte == b'\\');
-            match self.json.get(at) {
-                Some(b'"') => {
-                    self.at = at + 1;
-                    return Ok(Span { start, end: at });
-                }
-                Some(_) => at += 2, // a backslash and what it escapes
-                None => return self.fail("this string never ends"),
-            }
+        let end = end_of_string(self.json, start);
+        if end >= self.json.len() {
+            return self.fail("this string never ends");
         }
+        self.at = end + 1;
+        Ok(Span { start, end })
+    }
+
+    #[inline]
+    fn skip_string(&mut self) -> Result<Span> {
+        let span = self.any_string()?;
+        if let Some(notes) = &mut self.notes {
+            notes.skipped.push(span);
+        }
+        Ok(span)
     }
 
     /// The string here, or `None` for any other value, which is skipped.
@@ -194,7 +227,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn skip(&mut self) -> Result<Span> {
         match self.peek() {
-            b'"' => self.string().map(Span::quoted),
+            b'"' => self.skip_string().map(Span::quoted),
             b'{' | b'[' => self.skip_nested(),
             _ => {
                 let start = self.at;
@@ -227,7 +260,7 @@ impl<'a> Cursor<'a> {
             );
             match self.json.get(self.at) {
                 Some(b'"') => {
-                    self.string()?;
+                    self.skip_string()?;
                 }
                 Some(b'{' | b'[') => {
                     depth += 1;
@@ -249,6 +282,9 @@ impl<'a> Cursor<'a> {
     pub(super) fn number(&mut self) -> Result<u32> {
         let at = self.at;
         let span = self.skip()?;
+        if let Some(notes) = &mut self.notes {
+            notes.read.push(span);
+        }
         let text = std::str::from_utf8(span.of(self.json)).unwrap_or("");
         text.parse().map_err(|_| Malformed { what: "an index (a whole number from 0 on) is expected here", at })
     }
@@ -259,6 +295,19 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Where the string that begins at `at`, behind its quote, has its closing quote; the end of the text if it has none.
+#[inline]
+pub(super) fn end_of_string(json: &[u8], mut at: usize) -> usize {
+    loop {
+        at = find(json, at, |word| equal(word, b'"') | equal(word, b'\\'), |byte| byte == b'"' || byte == b'\\');
+        match json.get(at) {
+            Some(b'\\') => at += 2, // and what it escapes
+            Some(_) => return at,
+            None => return json.len(),
+        }
+    }
+}
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 const SPACES: u64 = 0x2020_2020_2020_2020;
@@ -266,14 +315,14 @@ const SPACES: u64 = 0x2020_2020_2020_2020;
 /// The top bit of each byte of `word` that equals `byte`. A byte above the first one that does may be marked wrongly (the borrow of the
 /// subtraction), so only the lowest mark counts: the first such byte in reading order.
 #[inline]
-fn equal(word: u64, byte: u8) -> u64 {
+pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * u64::from(byte));
     difference.wrapping_sub(ONES) & !difference & TOPS
 }
 
 /// The first position from `at` on whose byte is wanted, or the end.
 #[inline]
-fn find(json: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, wanted: impl Fn(u8) -> bool) -> usize {
+pub(super) fn find(json: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, wanted: impl Fn(u8) -> bool) -> usize {
     while let Some(bytes) = json.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let marked = marks(u64::from_le_bytes(*bytes));
         if marked != 0 {

@@ -33,7 +33,7 @@ pub(super) struct Lane {
 }
 
 /// What becomes of a text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Taken {
     /// The very text that came may leave; `text` was not written.
     pub(super) same: bool,

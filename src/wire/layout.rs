@@ -7,7 +7,7 @@
 use super::edit::Edits;
 use super::entries::{COLUMNS, Columns};
 use super::framing::Framing;
-use super::json::{Malformed, Result, Span};
+use super::json::{Malformed, Notes, Result, Span};
 
 /// Which text of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub(super) struct Layout {
     pub(super) usage: bool,
     /// The frame reports an error.
     pub(super) error: bool,
+    /// What was looked at.
+    pub(super) notes: Notes,
 }
 
 impl Layout {

@@ -36,6 +36,7 @@ mod lane;
 mod layout;
 mod matcher;
 mod options;
+mod template;
 mod text;
 
 pub use cutter::{Cutter, Dialect, UnknownDialect, WireMatch};

@@ -29,7 +29,7 @@ const STOPPED_WORD: usize = 1;
 const TOKENS: usize = 2;
 
 fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| {
         let (slot, wanted) = match key {
@@ -40,8 +40,7 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
                 return Ok(());
             }
             b"index" => {
-                let span = cursor.skip()?;
-                choice.index = std::str::from_utf8(span.of(json)).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+                choice.index = cursor.number()?;
                 return Ok(());
             }
             b"error" => {
@@ -63,7 +62,9 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
         if wanted { once(slot, span, span.start) } else { Ok(()) }
     })?;
     layout.choices.push(choice);
-    cursor.end()
+    cursor.end()?;
+    layout.notes = cursor.into_notes();
+    Ok(())
 }
 
 fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {

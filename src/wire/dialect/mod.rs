@@ -20,7 +20,7 @@ fn frame_fields(
     name: &[u8],
     read: fn(&mut Cursor<'_>, &mut Choice, &mut Layout) -> Result<()>,
 ) -> Result<()> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
     cursor.object(|cursor, key| {
         match key {
             _ if key == name && cursor.kind() == Kind::Array => {
@@ -50,7 +50,9 @@ fn frame_fields(
         }
         Ok(())
     })?;
-    cursor.end()
+    cursor.end()?;
+    layout.notes = cursor.into_notes();
+    Ok(())
 }
 
 /// Pieces of JSON to write.

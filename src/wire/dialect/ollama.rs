@@ -65,7 +65,7 @@ fn scan(
     layout: &mut Layout,
     mut own: impl FnMut(&mut Cursor<'_>, &[u8], &mut Choice, &mut Layout) -> Result<()>,
 ) -> Result<()> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| match key {
         b"done" => {
@@ -92,7 +92,9 @@ fn scan(
         _ => own(cursor, key, &mut choice, layout),
     })?;
     layout.choices.push(choice);
-    cursor.end()
+    cursor.end()?;
+    layout.notes = cursor.into_notes();
+    Ok(())
 }
 
 fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {

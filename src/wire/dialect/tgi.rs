@@ -27,7 +27,7 @@ pub(in super::super) static SHAPE: Shape = Shape {
 const REASON: usize = 0;
 
 fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    let mut cursor = Cursor::new(json);
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| match key {
         b"token" if cursor.kind() == Kind::Object => {
@@ -57,7 +57,9 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
     })?;
     choice.finished |= choice.stop.is_some_and(|text| text.of(json).starts_with(b"\""));
     layout.choices.push(choice);
-    cursor.end()
+    cursor.end()?;
+    layout.notes = cursor.into_notes();
+    Ok(())
 }
 
 fn details(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice, layout: &mut Layout) -> Result<()> {

@@ -1,0 +1,565 @@
+"""The wire cutter in Python: the special cases of docs/wire.md, one test a rule, and the binding itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+import holdback
+from holdback import wire
+from holdback.wire import Cutter, WireError
+
+STOPS = ["END", "\n\nUser:"]
+
+
+def sse(*events: Any, end: str = "\n", prefix: str = "data: ") -> bytes:
+    """Events as a server sends them; a dict with a `type` gets an `event:` line if it is one of Anthropic's or the Responses API's."""
+    out = []
+    for event in events:
+        text = event if isinstance(event, str) else json.dumps(event)
+        name = event.get("type") if isinstance(event, dict) else None
+        out.append((f"event: {name}{end}" if name else "") + prefix + text + end + end)
+    return "".join(out).encode()
+
+
+def chat(text: str | None = None, finish: str | None = None, index: int = 0, **more: Any) -> dict[str, Any]:
+    delta = {} if text is None else {"content": text}
+    return {"id": "c", "choices": [{"index": index, "delta": delta | more.pop("delta", {}), "finish_reason": finish, **more}]}
+
+
+def run(cutter: Cutter, body: bytes | Iterable[bytes]) -> bytes:
+    parts = [body] if isinstance(body, bytes) else body
+    return b"".join(cutter.feed(part) for part in parts) + cutter.finish()
+
+
+def events(out: bytes) -> list[Any]:
+    text = out.decode().replace("\r\n", "\n")
+    datas = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
+    return [data if data == "[DONE]" else json.loads(data) for data in datas]
+
+
+def choices(out: bytes, index: int = 0) -> list[dict[str, Any]]:
+    found = [choice for event in events(out) if event != "[DONE]" for choice in event["choices"]]
+    return [choice for choice in found if choice["index"] == index]
+
+
+def said(out: bytes, index: int = 0, field: str = "content") -> str:
+    return "".join(choice["delta"].get(field) or "" for choice in choices(out, index))
+
+
+# --- the special cases ------------------------------------------------------------------------------------------------
+
+
+def test_each_choice_ends_alone_and_the_stream_with_the_last() -> None:
+    cutter = Cutter("openai.chat", STOPS, choices=2)
+    out = cutter.feed(sse(chat("a", index=0), chat("b", index=1), chat("END x", index=1)))
+    assert not cutter.ended
+    assert choices(out, 1)[-1]["finish_reason"] == "stop"
+    assert cutter.feed(sse(chat("never", index=1))) == b"", "what follows in an ended choice is dropped"
+    out = cutter.feed(sse(chat("END", index=0)))
+    assert cutter.ended
+    assert events(out)[-1] == "[DONE]"
+    assert [(match.choice, match.start) for match in cutter.matches] == [(1, 1), (0, 1)]
+    assert cutter.feed(sse(chat("never", index=0))) == b""
+
+
+def test_an_ended_choice_goes_out_of_a_frame_that_others_share() -> None:
+    cutter = Cutter("openai.chat", STOPS, choices=3)
+    run = [chat("x", index=index) for index in range(3)] + [chat("END", index=1)]
+    cutter.feed(sse(*run))
+    both = {"choices": [chat(text, index=index)["choices"][0] for index, text in enumerate("abc")], "usage": None}
+    (event,) = events(cutter.feed(sse(both)))
+    assert [(choice["index"], choice["delta"]["content"]) for choice in event["choices"]] == [(0, "a"), (2, "c")]
+
+
+def test_the_end_waits_for_usage_when_the_upstream_ended_the_last_choice_itself() -> None:
+    cutter = Cutter("openai.chat", STOPS)
+    assert not cutter.ended
+    out = cutter.feed(sse(chat("END", "stop")))
+    assert not cutter.ended, "the upstream ended too: its usage frame and its [DONE] follow"
+    usage = sse({"choices": [], "usage": {"total_tokens": 3}}, "[DONE]")
+    assert cutter.feed(usage) == usage
+    assert cutter.ended
+    assert choices(out)[0]["finish_reason"] == "stop"
+
+
+def test_tool_call_arguments_are_never_cut() -> None:
+    call = chat(delta={"tool_calls": [{"index": 0, "function": {"arguments": '{"q": "END\\n\\nUser:"}'}}]})
+    body = sse(chat("let me"), call, call, chat(None, "tool_calls"), "[DONE]")
+    assert run(Cutter("openai.chat", STOPS), body) == body
+    block = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "END"}}
+    assert run(Cutter("anthropic.messages", STOPS), sse(block)) == sse(block)
+    part = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f", "args": {"text": "END"}}}]}}]}
+    assert run(Cutter("gemini", STOPS), sse(part)) == sse(part)
+    refusal = chat(delta={"refusal": "END", "audio": {"transcript": "END"}})
+    assert run(Cutter("openai.chat", STOPS), sse(refusal)) == sse(refusal)
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_is_cut_on_demand_only(field: str) -> None:
+    body = sse(chat(delta={field: "think E"}), chat(delta={field: "ND more"}), chat("answer"), chat(None, "stop"))
+    assert run(Cutter("openai.chat", STOPS), body) == body
+    cutter = Cutter("openai.chat", STOPS, cut_reasoning=True)
+    out = run(cutter, body)
+    assert (said(out, field=field), said(out)) == ("think ", "")
+    assert cutter.matches[0].reasoning
+    assert cutter.ended
+
+
+def test_held_reasoning_leaves_before_the_answer_begins() -> None:
+    cutter = Cutter("openai.chat", STOPS, cut_reasoning=True)
+    out = cutter.feed(sse(chat(delta={"reasoning": "hm E"}), chat("yes")))
+    deltas = [choice["delta"] for choice in choices(out)]
+    assert deltas == [{"reasoning": "hm "}, {"reasoning": "E"}, {"content": "yes"}]
+
+
+def test_inline_think_is_a_region() -> None:
+    cutter = Cutter("openai.chat", STOPS, asleep_inside=[("<think>", "</think>")])
+    out = run(cutter, sse(chat("<thi"), chat("nk>END"), chat("</think>a E"), chat("ND b")))
+    assert said(out) == "<think>END</think>a "
+    assert cutter.matches[0].start == 20
+
+
+def entry(token: str) -> dict[str, Any]:
+    return {"token": token, "logprob": -0.5, "bytes": list(token.encode()), "top_logprobs": []}
+
+
+def with_logprobs(*tokens: str, finish: str | None = None) -> dict[str, Any]:
+    return chat("".join(tokens), finish, logprobs={"content": [entry(token) for token in tokens], "refusal": None})
+
+
+def test_log_probabilities_are_held_and_dropped_with_their_text() -> None:
+    cutter = Cutter("openai.chat", STOPS)
+    out = run(cutter, sse(with_logprobs("a", " E"), with_logprobs("N", "x"), with_logprobs("y E", "ND", " z")))
+    tokens = [[e["token"] for e in choice["logprobs"]["content"]] for choice in choices(out)]
+    # An entry leaves with the first character of its token: " E" with its blank, "N" when it is clear that it is no stop.
+    assert tokens == [["a", " E"], ["N", "x"], ["y E"]]
+    assert said(out) == "a ENxy "
+
+
+def test_held_log_probabilities_leave_with_text_that_is_flushed() -> None:
+    out = run(Cutter("openai.chat", STOPS), sse(with_logprobs("a", "E"), chat(None, "stop")))
+    assert [choice["delta"].get("content") for choice in choices(out)] == ["a", "E", None]
+    assert [[e["token"] for e in choice["logprobs"]["content"]] for choice in choices(out)[:2]] == [["a"], ["E"]]
+
+
+def test_an_echoed_prompt_is_skipped_by_its_length() -> None:
+    def frame(text: str) -> dict[str, Any]:
+        return {"choices": [{"index": 0, "text": text, "finish_reason": None, "logprobs": None}]}
+
+    prompt = "say END\U0001f600 "
+    cutter = Cutter("openai.completions", STOPS, skip_chars=len(prompt))
+    out = run(cutter, sse(frame("say E"), frame("ND\U0001f600 yes E"), frame("ND no")))
+    assert "".join(event["choices"][0]["text"] for event in events(out) if event != "[DONE]") == prompt + "yes "
+    assert cutter.matches[0].start == len(prompt) + 4
+
+
+def test_text_and_finish_in_one_event_flush_into_it() -> None:
+    out = run(Cutter("openai.chat", STOPS), sse(chat("a E"), chat("N", "length")))
+    assert [(c["delta"]["content"], c["finish_reason"]) for c in choices(out)] == [("a ", None), ("EN", "length")]
+    body = sse({"candidates": [{"content": {"parts": [{"text": "a E"}]}, "finishReason": "STOP"}]}, end="\r\n")
+    assert run(Cutter("gemini", STOPS), body) == body
+
+
+def test_a_finish_without_text_is_preceded_by_a_frame_of_the_streams_own_pattern() -> None:
+    first = {"id": "c", "x": [1.50, {"k": "v"}], **chat("a E")}
+    out = run(Cutter("openai.chat", STOPS), sse(first, chat(None, "stop"), "[DONE]"))
+    made = events(out)[1]
+    assert made["id"] == "c" and made["x"] == [1.5, {"k": "v"}]
+    assert made["choices"][0]["delta"] == {"content": "E"}
+    assert b'"x": [1.5' in out.split(b"\n\n")[1], "the spelling of the pattern is kept"
+
+
+def test_escapes_of_one_character_split_over_two_deltas() -> None:
+    body = [b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % text for text in (rb"a\ud83d", rb"\ude00", rb"b")]
+    out = run(Cutter("openai.chat", STOPS), body)
+    assert said_raw(out) == ["a", "\U0001f600", "b"], "a half waits for its other half"
+    cutter = Cutter("openai.chat", ["\U0001f600"])
+    assert said_raw(run(cutter, body)) == ["a", ""]
+    assert cutter.matches[0].stop == "\U0001f600"
+    lone = [b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % text for text in (rb"a\ud83d", rb"b", rb"\ude00c")]
+    assert "".join(said_raw(run(Cutter("openai.chat", STOPS), lone))) == "a\ud83db\ude00c", "lone halves pass as they came"
+
+
+def said_raw(out: bytes) -> list[str]:
+    return [event["choices"][0]["delta"]["content"] for event in events(out) if event != "[DONE]"]
+
+
+ERRORS = {
+    "openai.chat": (sse(chat("a E")), sse({"error": {"message": "overloaded END", "code": 529}})),
+    "anthropic.messages": (
+        sse({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a E"}}),
+        sse({"type": "error", "error": {"type": "overloaded_error", "message": "END"}}),
+    ),
+    "openai.responses": (
+        sse({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "a E"}),
+        sse({"type": "error", "message": "END"}),
+    ),
+    "ollama.chat": (b'{"message":{"content":"a E"},"done":false}\n', b'{"error":"END"}\n'),
+    "tgi": (sse({"token": {"text": "a E", "special": False}}, prefix="data:"), sse({"error": "END", "error_type": "x"}, prefix="data:")),
+    "llama.cpp": (sse({"content": "a E", "stop": False}), b'error: {"code":500,"message":"END"}\n\n'),
+}
+
+
+@pytest.mark.parametrize("dialect", ERRORS)
+def test_an_error_in_mid_stream_comes_after_held_text_and_untouched(dialect: str) -> None:
+    text, error = ERRORS[dialect]
+    out = run(Cutter(dialect, STOPS), text + error)
+    assert out.endswith(error)
+    flushed = out[: -len(error)]
+    assert b'"E"' in flushed and flushed.count(b'"a "') == 1
+    dropped = run(Cutter(dialect, STOPS, on_error="drop"), text + error)
+    assert dropped.endswith(error) and b'"E"' not in dropped
+
+
+def test_an_upstream_that_stopped_by_itself_passes() -> None:
+    body = sse(chat("a"), chat("b", "stop", stop_reason="END"), "[DONE]")
+    cutter = Cutter("openai.chat", STOPS)
+    assert run(cutter, body) == body
+    assert cutter.ended and not cutter.matches
+
+
+def test_every_content_block_is_a_text_of_its_own() -> None:
+    def delta(index: int, text: str) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}}
+
+    def stop(index: int) -> dict[str, Any]:
+        return {"type": "content_block_stop", "index": index}
+
+    cutter = Cutter("anthropic.messages", STOPS)
+    body = sse(delta(0, "a E"), stop(0), delta(1, "ND "), stop(1), delta(2, "b END c"), stop(2), delta(3, "d"))
+    kinds = [(event["type"], event.get("index"), event.get("delta")) for event in events(cutter.feed(body))]
+    assert kinds == [
+        ("content_block_delta", 0, {"type": "text_delta", "text": "a "}),
+        ("content_block_delta", 0, {"type": "text_delta", "text": "E"}),
+        ("content_block_stop", 0, None),
+        ("content_block_delta", 1, {"type": "text_delta", "text": "ND "}),
+        ("content_block_stop", 1, None),
+        ("content_block_delta", 2, {"type": "text_delta", "text": "b "}),
+        ("content_block_stop", 2, None),
+        ("message_delta", None, {"stop_reason": "stop_sequence", "stop_sequence": "END"}),
+        ("message_stop", None, None),
+    ]
+    assert [(match.block, match.start) for match in cutter.matches] == [(2, 2)]
+
+
+def test_a_part_that_is_no_text_ends_a_gemini_text() -> None:
+    parts = [{"text": "a E"}, {"functionCall": {"name": "f"}}, {"text": "ND b END c"}, {"text": "d"}, {"inlineData": {}}]
+    cutter = Cutter("gemini", STOPS)
+    out = run(cutter, sse({"candidates": [{"content": {"parts": parts}, "index": 0}]}))
+    (candidate,) = events(out)[0]["candidates"]
+    assert candidate["content"]["parts"] == [{"text": "a E"}, {"functionCall": {"name": "f"}}, {"text": "ND b "}]
+    assert candidate["finishReason"] == "STOP"
+
+
+def test_include_stop_sends_the_stop_and_holds_nothing() -> None:
+    out = run(Cutter("openai.chat", STOPS, include_stop=True), sse(chat("a E"), chat("ND b")))
+    assert [choice["delta"]["content"] for choice in choices(out)] == ["a E", "ND"]
+
+
+def test_the_field_that_names_the_stop() -> None:
+    body = sse(chat("a END"))
+    assert choices(run(Cutter("openai.chat", STOPS), body))[0]["stop_reason"] == "END"
+    assert choices(run(Cutter("openai.chat", STOPS, stop_field="why"), body))[0]["why"] == "END"
+    assert set(choices(run(Cutter("openai.chat", STOPS, stop_field=None), body))[0]) == {"index", "delta", "finish_reason"}
+    sglang = sse(chat("a", matched_stop=None), chat("END", matched_stop=None))
+    last = choices(run(Cutter("openai.chat", STOPS), sglang))[-1]
+    assert last["matched_stop"] == "END" and "stop_reason" not in last
+    ollama = b'{"response":"END","done":false}\n'
+    assert b'"stop_reason"' not in run(Cutter("ollama.generate", STOPS), ollama)
+    assert json.loads(run(Cutter("ollama.generate", STOPS, stop_field="stop_reason"), ollama))["stop_reason"] == "END"
+
+
+def test_draining_reads_on_for_the_usage_figures() -> None:
+    cutter = Cutter("openai.chat", STOPS, on_match="drain")
+    usage = sse({"choices": [], "usage": {"total_tokens": 9}}, "[DONE]")
+    out = cutter.feed(sse(chat("a END"), chat("b"), chat(None, "stop") | {"usage": {"total_tokens": 8}}))
+    assert [event["choices"] for event in events(out)][1:] == [[]], "figures of an ended choice stay, without it"
+    assert not cutter.ended
+    assert cutter.feed(usage) == usage
+    assert cutter.ended
+    broken = Cutter("openai.chat", STOPS, on_match="drain")
+    assert events(run(broken, sse(chat("a END"), chat("b"))))[-1] == "[DONE]", "an upstream that breaks off gets its end"
+
+
+# --- the Responses API ------------------------------------------------------------------------------------------------
+
+
+def test_made_deltas_move_the_sequence_numbers_behind_them() -> None:
+    def event(kind: str, number: int, **more: Any) -> dict[str, Any]:
+        return {"type": f"response.{kind}", "sequence_number": number, "output_index": 0, "content_index": 0, **more}
+
+    body = sse(event("output_text.delta", 4, delta="a E"), event("output_text.done", 5, text="a E"), event("completed", 6, response={}))
+    got = events(run(Cutter("openai.responses", STOPS), body))
+    assert [(e["type"], e["sequence_number"]) for e in got] == [
+        ("response.output_text.delta", 4),
+        ("response.output_text.delta", 5),
+        ("response.output_text.done", 6),
+        ("response.completed", 7),
+    ]
+    assert got[2]["text"] == "a E"
+
+
+def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:
+    part = {"type": "output_text", "text": "a END b", "logprobs": [entry("a"), entry(" END"), entry(" b")]}
+    item = {"type": "message", "status": "incomplete", "content": [part, {"type": "refusal", "refusal": "x"}]}
+    response = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [item, item], "usage": {"t": 1}}
+    place = {"output_index": 0, "content_index": 0}
+    body = sse(
+        {"type": "response.output_text.delta", **place, "delta": "a END b"},
+        {"type": "response.output_text.done", **place, "text": "a END b"},
+        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.output_item.added", "output_index": 1, "item": item},
+        {"type": "response.incomplete", "response": response},
+    )
+    out = run(Cutter("openai.responses", STOPS, on_match="drain"), body)
+    got = events(out)
+    assert b"event: response.completed\n" in out and b"response.incomplete" not in out
+    assert [e["type"].removeprefix("response.") for e in got][1:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    last = got[-1]["response"]
+    assert last["status"] == "completed" and last["incomplete_details"] is None and last["usage"] == {"t": 1}
+    (kept,) = last["output"]
+    assert kept["content"] == [{"type": "output_text", "text": "a ", "logprobs": [entry("a"), entry(" END")]}]
+
+
+# --- whole answers ----------------------------------------------------------------------------------------------------
+
+BODIES: dict[str, tuple[Any, Any]] = {
+    "openai.chat": (
+        {"id": "x", "choices": [{"index": 0, "message": {"content": "a END b", "tool_calls": [1]}, "finish_reason": "tool_calls"}], "usage": {"t": 1}},
+        {"id": "x", "choices": [{"index": 0, "message": {"content": "a ", "tool_calls": None}, "finish_reason": "stop", "stop_reason": "END"}], "usage": {"t": 1}},
+    ),
+    "openai.completions": (
+        {"choices": [{"index": 0, "text": "a END b", "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "text": "a ", "finish_reason": "stop", "stop_reason": "END"}]},
+    ),
+    "openai.responses": (
+        {"status": "incomplete", "incomplete_details": {"reason": "x"}, "output": [{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]}, {"type": "message", "status": "incomplete", "content": [{"type": "output_text", "text": "a END"}, {"type": "output_text", "text": "b"}]}, {"type": "function_call"}]},
+        {"status": "completed", "incomplete_details": None, "output": [{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]}, {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "a "}]}]},
+    ),
+    "anthropic.messages": (
+        {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a END b"}, {"type": "tool_use", "id": "t"}], "stop_reason": "tool_use", "stop_sequence": None},
+        {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a "}], "stop_reason": "stop_sequence", "stop_sequence": "END"},
+    ),
+    "gemini": (
+        {"candidates": [{"content": {"parts": [{"text": "END", "thought": True}, {"text": "a E"}, {"text": "ND b"}, {"text": "c"}]}, "finishReason": "MAX_TOKENS"}]},
+        {"candidates": [{"content": {"parts": [{"text": "END", "thought": True}, {"text": "a "}, {"text": ""}]}, "finishReason": "STOP"}]},
+    ),
+    "ollama.chat": (
+        {"message": {"role": "assistant", "content": "a END b"}, "done": True, "done_reason": "length", "eval_count": 3},
+        {"message": {"role": "assistant", "content": "a "}, "done": True, "done_reason": "stop", "eval_count": 3},
+    ),
+    "ollama.generate": ({"response": "a END b", "done": True}, {"response": "a ", "done": True, "done_reason": "stop"}),
+    "llama.cpp": (
+        {"content": "a END b", "stop": True, "stop_type": "eos", "stopping_word": ""},
+        {"content": "a ", "stop": True, "stop_type": "word", "stopping_word": "END"},
+    ),
+    "tgi": (
+        [{"generated_text": "a END b", "details": {"finish_reason": "length", "generated_tokens": 3}}],
+        [{"generated_text": "a ", "details": {"finish_reason": "stop_sequence", "generated_tokens": 3}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", wire.DIALECTS)
+def test_a_whole_answer_is_cut_in_place(dialect: str) -> None:
+    before, after = BODIES[dialect]
+    for spacing in ((",", ":"), (", ", " : ")):
+        cutter = Cutter(dialect, STOPS)
+        assert json.loads(cutter.body(json.dumps(before, separators=spacing).encode())) == after
+        assert [match.stop for match in cutter.matches] == ["END"] and cutter.ended
+    untouched = json.dumps(before, indent=1).encode() + b"\n"
+    none = Cutter(dialect, ["zzz", "b!"])
+    assert none.body(untouched) == untouched, "held text leaves at the end of a whole text"
+    assert not none.matches and not none.ended
+    with pytest.raises(WireError, match="fed already"):
+        none.body(untouched)
+
+
+def test_a_body_that_cannot_be_read() -> None:
+    with pytest.raises(WireError, match="cannot be read: this string never ends"):
+        Cutter("openai.chat", STOPS).body(b'{"choices": [{"message": {"content": "a')
+    broken = b'{"choices": [{"message": {"content": "a'
+    assert Cutter("openai.chat", STOPS, on_malformed="pass").body(broken) == broken
+
+
+# --- malformed input and limits ---------------------------------------------------------------------------------------
+
+MALFORMED = {
+    "bad JSON": (b'data: {"choices":[}\n\n', "a value is expected"),
+    "text behind the object": (b'data: {"choices":[]} x\n\n', "something follows"),
+    "an unknown escape": (b'data: {"choices":[{"delta":{"content":"\\x"}}]}\n\n', "unknown escape"),
+    "half an escape": (b'data: {"choices":[{"delta":{"content":"\\u12"}}]}\n\n', "four hexadecimal digits"),
+    "bad UTF-8": (b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n', "not UTF-8"),
+    "a text twice": (b'data: {"choices":[{"delta":{"content":"a","content":"b"}}]}\n\n', "second time"),
+    "an index that is none": (b'data: {"choices":[{"index":-1}]}\n\n', "whole number"),
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_frames_fail_or_pass(case: str) -> None:
+    frame, message = MALFORMED[case]
+    good = sse(chat("a E"))
+    cutter = Cutter("openai.chat", STOPS)
+    with pytest.raises(WireError, match=message) as caught:
+        cutter.feed(good + frame + good)
+    error = caught.value
+    assert said(error.output) == "a E", "what came before it, and what was held"
+    assert (error.frame, error.offset) == (1, len(good))
+    assert "frame 1" in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.output, again.offset) == (str(error), error.output, error.offset)
+    with pytest.raises(WireError, match=message) as caught:
+        cutter.feed(b"")
+    assert caught.value.output == b""
+    passing = Cutter("openai.chat", STOPS, on_malformed="pass")
+    assert frame in run(passing, good + frame + good)
+
+
+def test_what_is_no_object_passes() -> None:
+    body = b"data: hello\n\ndata: [1, 2]\n\ndata:\n\nevent: x\n\nid: 7\nretry: 10\n\n: c\n\ndata: 1\ndata: 2\n\n"
+    assert run(Cutter("openai.chat", STOPS), body) == body
+
+
+def test_a_stream_that_breaks_off_inside_a_frame() -> None:
+    cutter = Cutter("openai.chat", STOPS)
+    out = cutter.feed(sse(chat("a E")) + b'data: {"choices":[{"del')
+    with pytest.raises(WireError, match="broke off inside frame 1") as caught:
+        cutter.finish()
+    assert said(out + caught.value.output) == "a E"
+
+
+def test_a_last_frame_without_its_blank_line_is_a_frame() -> None:
+    body = sse(chat("a E"))[:-2]
+    out = run(Cutter("openai.chat", STOPS), body)
+    assert said(out) == "a E" and out.endswith(b"\n\n"), "what has to follow it ends it first"
+    line = b'{"response":"a","done":true}'
+    assert run(Cutter("ollama.generate", STOPS), line) == line
+
+
+@pytest.mark.parametrize("step", [1, 1000, 1 << 20])
+def test_an_endless_line_is_refused(step: int) -> None:
+    cutter = Cutter("openai.chat", STOPS, max_frame_bytes=2000)
+    body = sse(chat("a")) + b"data: " + b"x" * 5000
+    with pytest.raises(WireError, match=r"longer than 2000 bytes \(max_frame_bytes\)"):
+        for at in range(0, len(body), step):
+            cutter.feed(body[at : at + step])
+    long = sse(chat("x" * 3000))
+    with pytest.raises(WireError, match="2000"):
+        Cutter("openai.chat", STOPS, max_frame_bytes=2000).feed(long)
+
+
+def test_limits_on_choices_held_entries_and_repeated_text() -> None:
+    with pytest.raises(WireError, match=r"more than 2 choices .*max_choices"):
+        Cutter("openai.chat", STOPS, max_choices=2).feed(sse(*[chat("a", index=index) for index in range(3)]))
+    heavy = with_logprobs("E")
+    heavy["choices"][0]["logprobs"]["content"][0]["pad"] = "x" * 5000
+    with pytest.raises(WireError, match="max_held_bytes"):
+        Cutter("openai.chat", STOPS, max_held_bytes=1000).feed(sse(heavy))
+    with pytest.raises(WireError, match="max_text_bytes"):
+        Cutter("tgi", STOPS, max_text_bytes=10).feed(sse(*[{"token": {"text": "abcdef", "special": False}}] * 3))
+
+
+# --- framing ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_of_several_data_lines() -> None:
+    body = b'event: x\ndata: {"choices":[{"index":0,\ndata: "delta":{"content":"%s"}}]}\nid: 3\n\n'
+    assert run(Cutter("openai.chat", STOPS), body % b"ok") == body % b"ok"
+    out = Cutter("openai.chat", STOPS).feed(body % b"a E")
+    assert out == b'event: x\ndata: {"choices":[{"index":0, "delta":{"content":"a "}}]}\nid: 3\n\n'
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_ends_of_our_own_use_the_streams_line_ends(end: str) -> None:
+    out = run(Cutter("openai.chat", STOPS), sse(chat("END"), end=end))
+    assert out.endswith(f"data: [DONE]{end}{end}".encode())
+
+
+# --- the binding ------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_are_refused_with_their_names() -> None:
+    with pytest.raises(ValueError, match="unknown dialect \"openai\": there are openai.chat, "):
+        Cutter("openai")
+    with pytest.raises(ValueError, match="stop 1 is empty"):
+        Cutter("gemini", ["a", ""])
+    with pytest.raises(TypeError, match="stop 0 is bytes"):
+        Cutter("gemini", [b"a"])
+    with pytest.raises(TypeError, match="tie belongs to the set"):
+        Cutter("gemini", holdback.StopSet(["a"]), tie="first")
+    with pytest.raises(ValueError, match="on_match must be 'cancel' or 'drain', not 'stop'"):
+        Cutter("gemini", on_match="stop")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="bytes-like input, not str"):
+        Cutter("gemini").feed("text")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="START"):
+        Cutter("gemini", ["START"], asleep_inside=[("START", "x")])
+
+
+def test_any_bytes_like_input_is_taken() -> None:
+    body = sse(chat("a"))
+    for kind in (bytes, bytearray, memoryview):
+        assert Cutter("openai.chat", STOPS).feed(kind(body)) == body
+
+
+def test_matches_are_values() -> None:
+    def match() -> wire.WireMatch:
+        cutter = Cutter("openai.chat", STOPS)
+        cutter.feed(sse(chat("a E"), chat("ND")))
+        return cutter.matches[0]
+
+    one, other = match(), match()
+    assert one == other and hash(one) == hash(other) and one != "END"
+    assert repr(one) == (
+        "WireMatch(stop='END', index=0, start=2, end=5, choice=0, block=None, reasoning=False, start_frame=0, end_frame=1)"
+    )
+    assert one.stop is STOPS[0], "the very object that the set was given"
+
+
+def test_a_set_is_shared() -> None:
+    stops = holdback.StopSet(STOPS)
+    cutters = [Cutter(dialect, stops) for dialect in wire.DIALECTS]
+    assert all(cutter.stops is stops for cutter in cutters)
+    assert [cutter.dialect for cutter in cutters] == list(wire.DIALECTS)
+
+
+def test_no_stops_means_no_change() -> None:
+    body = sse(chat("a END"), chat(None, "stop"), "[DONE]")
+    for stops in (None, []):
+        assert run(Cutter("openai.chat", stops), body) == body
+
+
+@pytest.mark.thread_unsafe
+def test_one_cutter_belongs_to_one_caller_at_a_time() -> None:
+    cutter = Cutter("openai.chat", STOPS)
+    block = sse(chat("a")) * 20_000
+    outcomes: list[str] = []
+
+    def feed() -> None:
+        try:
+            cutter.feed(block)
+        except RuntimeError as error:
+            outcomes.append(str(error))
+        else:
+            outcomes.append("")
+
+    threads = [threading.Thread(target=feed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "" in outcomes, "one of them was first"
+    assert all(not outcome or "another thread" in outcome for outcome in outcomes)
+    assert cutter.feed(sse(chat("b"))) == sse(chat("b")), "and the cutter is sound"
+
+
+def test_a_cutter_does_not_copy() -> None:
+    with pytest.raises(TypeError):
+        copy.deepcopy(Cutter("openai.chat"))
