@@ -219,7 +219,14 @@ impl Cutter {
         self.cut = true;
         self.ended = !self.matches.is_empty();
         match result {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if self.matches.is_empty() {
+                    // Held text may have moved from one part to the next; an answer without a stop leaves as it came.
+                    out.truncate(length);
+                    out.extend_from_slice(body);
+                }
+                Ok(())
+            }
             Err(fault) => {
                 out.truncate(length);
                 self.matches.clear();
@@ -304,7 +311,10 @@ impl Cutter {
     fn read(&mut self, bytes: &[u8], frame: &Frame, out: &mut Vec<u8>, last: bool) -> Result<(), Fault> {
         let framing = self.engine.framing();
         let Some(first) = frame.data else {
-            return self.with_engine(out, |_, cx| {
+            return self.with_engine(out, |engine, cx| {
+                if frame.error {
+                    engine.fail(cx);
+                }
                 cx.sink.pass_bytes(bytes, last);
                 Ok(())
             });
