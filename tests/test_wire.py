@@ -30,7 +30,10 @@ def sse(*events: Any, end: str = "\n", prefix: str = "data: ") -> bytes:
 
 def chat(text: str | None = None, finish: str | None = None, index: int = 0, **more: Any) -> dict[str, Any]:
     delta = {} if text is None else {"content": text}
-    return {"id": "c", "choices": [{"index": index, "delta": delta | more.pop("delta", {}), "finish_reason": finish, **more}]}
+    return {
+        "id": "c",
+        "choices": [{"index": index, "delta": delta | more.pop("delta", {}), "finish_reason": finish, **more}],
+    }
 
 
 def run(cutter: Cutter, body: bytes | Iterable[bytes]) -> bytes:
@@ -171,7 +174,8 @@ def test_a_finish_without_text_is_preceded_by_a_frame_of_the_streams_own_pattern
     first = {"id": "c", "x": [1.50, {"k": "v"}], **chat("a E")}
     out = run(Cutter("openai.chat", STOPS), sse(first, chat(None, "stop"), "[DONE]"))
     made = events(out)[1]
-    assert made["id"] == "c" and made["x"] == [1.5, {"k": "v"}]
+    assert made["id"] == "c"
+    assert made["x"] == [1.5, {"k": "v"}]
     assert made["choices"][0]["delta"] == {"content": "E"}
     assert b'"x": [1.5' in out.split(b"\n\n")[1], "the spelling of the pattern is kept"
 
@@ -184,7 +188,9 @@ def test_escapes_of_one_character_split_over_two_deltas() -> None:
     assert said_raw(run(cutter, body)) == ["a", ""]
     assert cutter.matches[0].stop == "\U0001f600"
     lone = [b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % text for text in (rb"a\ud83d", rb"b", rb"\ude00c")]
-    assert "".join(said_raw(run(Cutter("openai.chat", STOPS), lone))) == "a\ud83db\ude00c", "lone halves pass as they came"
+    assert "".join(said_raw(run(Cutter("openai.chat", STOPS), lone))) == "a\ud83db\ude00c", (
+        "lone halves pass as they came"
+    )
 
 
 def said_raw(out: bytes) -> list[str]:
@@ -202,7 +208,10 @@ ERRORS = {
         sse({"type": "error", "message": "END"}),
     ),
     "ollama.chat": (b'{"message":{"content":"a E"},"done":false}\n', b'{"error":"END"}\n'),
-    "tgi": (sse({"token": {"text": "a E", "special": False}}, prefix="data:"), sse({"error": "END", "error_type": "x"}, prefix="data:")),
+    "tgi": (
+        sse({"token": {"text": "a E", "special": False}}, prefix="data:"),
+        sse({"error": "END", "error_type": "x"}, prefix="data:"),
+    ),
     "llama.cpp": (sse({"content": "a E", "stop": False}), b'error: {"code":500,"message":"END"}\n\n'),
 }
 
@@ -213,16 +222,19 @@ def test_an_error_in_mid_stream_comes_after_held_text_and_untouched(dialect: str
     out = run(Cutter(dialect, STOPS), text + error)
     assert out.endswith(error)
     flushed = out[: -len(error)]
-    assert b'"E"' in flushed and flushed.count(b'"a "') == 1
+    assert b'"E"' in flushed
+    assert flushed.count(b'"a "') == 1
     dropped = run(Cutter(dialect, STOPS, on_error="drop"), text + error)
-    assert dropped.endswith(error) and b'"E"' not in dropped
+    assert dropped.endswith(error)
+    assert b'"E"' not in dropped
 
 
 def test_an_upstream_that_stopped_by_itself_passes() -> None:
     body = sse(chat("a"), chat("b", "stop", stop_reason="END"), "[DONE]")
     cutter = Cutter("openai.chat", STOPS)
     assert run(cutter, body) == body
-    assert cutter.ended and not cutter.matches
+    assert cutter.ended
+    assert not cutter.matches
 
 
 def test_every_content_block_is_a_text_of_its_own() -> None:
@@ -250,7 +262,13 @@ def test_every_content_block_is_a_text_of_its_own() -> None:
 
 
 def test_a_part_that_is_no_text_ends_a_gemini_text() -> None:
-    parts = [{"text": "a E"}, {"functionCall": {"name": "f"}}, {"text": "ND b END c"}, {"text": "d"}, {"inlineData": {}}]
+    parts = [
+        {"text": "a E"},
+        {"functionCall": {"name": "f"}},
+        {"text": "ND b END c"},
+        {"text": "d"},
+        {"inlineData": {}},
+    ]
     cutter = Cutter("gemini", STOPS)
     out = run(cutter, sse({"candidates": [{"content": {"parts": parts}, "index": 0}]}))
     (candidate,) = events(out)[0]["candidates"]
@@ -267,10 +285,15 @@ def test_the_field_that_names_the_stop() -> None:
     body = sse(chat("a END"))
     assert choices(run(Cutter("openai.chat", STOPS), body))[0]["stop_reason"] == "END"
     assert choices(run(Cutter("openai.chat", STOPS, stop_field="why"), body))[0]["why"] == "END"
-    assert set(choices(run(Cutter("openai.chat", STOPS, stop_field=None), body))[0]) == {"index", "delta", "finish_reason"}
+    assert set(choices(run(Cutter("openai.chat", STOPS, stop_field=None), body))[0]) == {
+        "index",
+        "delta",
+        "finish_reason",
+    }
     sglang = sse(chat("a", matched_stop=None), chat("END", matched_stop=None))
     last = choices(run(Cutter("openai.chat", STOPS), sglang))[-1]
-    assert last["matched_stop"] == "END" and "stop_reason" not in last
+    assert last["matched_stop"] == "END"
+    assert "stop_reason" not in last
     ollama = b'{"response":"END","done":false}\n'
     assert b'"stop_reason"' not in run(Cutter("ollama.generate", STOPS), ollama)
     assert json.loads(run(Cutter("ollama.generate", STOPS, stop_field="stop_reason"), ollama))["stop_reason"] == "END"
@@ -285,7 +308,9 @@ def test_draining_reads_on_for_the_usage_figures() -> None:
     assert cutter.feed(usage) == usage
     assert cutter.ended
     broken = Cutter("openai.chat", STOPS, on_match="drain")
-    assert events(run(broken, sse(chat("a END"), chat("b"))))[-1] == "[DONE]", "an upstream that breaks off gets its end"
+    assert events(run(broken, sse(chat("a END"), chat("b"))))[-1] == "[DONE]", (
+        "an upstream that breaks off gets its end"
+    )
 
 
 # --- the Responses API ------------------------------------------------------------------------------------------------
@@ -295,7 +320,11 @@ def test_made_deltas_move_the_sequence_numbers_behind_them() -> None:
     def event(kind: str, number: int, **more: Any) -> dict[str, Any]:
         return {"type": f"response.{kind}", "sequence_number": number, "output_index": 0, "content_index": 0, **more}
 
-    body = sse(event("output_text.delta", 4, delta="a E"), event("output_text.done", 5, text="a E"), event("completed", 6, response={}))
+    body = sse(
+        event("output_text.delta", 4, delta="a E"),
+        event("output_text.done", 5, text="a E"),
+        event("completed", 6, response={}),
+    )
     got = events(run(Cutter("openai.responses", STOPS), body))
     assert [(e["type"], e["sequence_number"]) for e in got] == [
         ("response.output_text.delta", 4),
@@ -309,7 +338,12 @@ def test_made_deltas_move_the_sequence_numbers_behind_them() -> None:
 def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:
     part = {"type": "output_text", "text": "a END b", "logprobs": [entry("a"), entry(" END"), entry(" b")]}
     item = {"type": "message", "status": "incomplete", "content": [part, {"type": "refusal", "refusal": "x"}]}
-    response = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [item, item], "usage": {"t": 1}}
+    response = {
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "output": [item, item],
+        "usage": {"t": 1},
+    }
     place = {"output_index": 0, "content_index": 0}
     body = sse(
         {"type": "response.output_text.delta", **place, "delta": "a END b"},
@@ -321,10 +355,18 @@ def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:
     )
     out = run(Cutter("openai.responses", STOPS, on_match="drain"), body)
     got = events(out)
-    assert b"event: response.completed\n" in out and b"response.incomplete" not in out
-    assert [e["type"].removeprefix("response.") for e in got][1:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    assert b"event: response.completed\n" in out
+    assert b"response.incomplete" not in out
+    assert [e["type"].removeprefix("response.") for e in got][1:] == [
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
     last = got[-1]["response"]
-    assert last["status"] == "completed" and last["incomplete_details"] is None and last["usage"] == {"t": 1}
+    assert last["status"] == "completed"
+    assert last["incomplete_details"] is None
+    assert last["usage"] == {"t": 1}
     (kept,) = last["output"]
     assert kept["content"] == [{"type": "output_text", "text": "a ", "logprobs": [entry("a"), entry(" END")]}]
 
@@ -333,27 +375,96 @@ def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:
 
 BODIES: dict[str, tuple[Any, Any]] = {
     "openai.chat": (
-        {"id": "x", "choices": [{"index": 0, "message": {"content": "a END b", "tool_calls": [1]}, "finish_reason": "tool_calls"}], "usage": {"t": 1}},
-        {"id": "x", "choices": [{"index": 0, "message": {"content": "a ", "tool_calls": None}, "finish_reason": "stop", "stop_reason": "END"}], "usage": {"t": 1}},
+        {
+            "id": "x",
+            "choices": [
+                {"index": 0, "message": {"content": "a END b", "tool_calls": [1]}, "finish_reason": "tool_calls"}
+            ],
+            "usage": {"t": 1},
+        },
+        {
+            "id": "x",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"content": "a ", "tool_calls": None},
+                    "finish_reason": "stop",
+                    "stop_reason": "END",
+                }
+            ],
+            "usage": {"t": 1},
+        },
     ),
     "openai.completions": (
         {"choices": [{"index": 0, "text": "a END b", "finish_reason": "length"}]},
         {"choices": [{"index": 0, "text": "a ", "finish_reason": "stop", "stop_reason": "END"}]},
     ),
     "openai.responses": (
-        {"status": "incomplete", "incomplete_details": {"reason": "x"}, "output": [{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]}, {"type": "message", "status": "incomplete", "content": [{"type": "output_text", "text": "a END"}, {"type": "output_text", "text": "b"}]}, {"type": "function_call"}]},
-        {"status": "completed", "incomplete_details": None, "output": [{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]}, {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "a "}]}]},
+        {
+            "status": "incomplete",
+            "incomplete_details": {"reason": "x"},
+            "output": [
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]},
+                {
+                    "type": "message",
+                    "status": "incomplete",
+                    "content": [{"type": "output_text", "text": "a END"}, {"type": "output_text", "text": "b"}],
+                },
+                {"type": "function_call"},
+            ],
+        },
+        {
+            "status": "completed",
+            "incomplete_details": None,
+            "output": [
+                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]},
+                {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "a "}]},
+            ],
+        },
     ),
     "anthropic.messages": (
-        {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a END b"}, {"type": "tool_use", "id": "t"}], "stop_reason": "tool_use", "stop_sequence": None},
-        {"content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a "}], "stop_reason": "stop_sequence", "stop_sequence": "END"},
+        {
+            "content": [
+                {"type": "text", "text": "x"},
+                {"type": "text", "text": "a END b"},
+                {"type": "tool_use", "id": "t"},
+            ],
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+        },
+        {
+            "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "a "}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "END",
+        },
     ),
     "gemini": (
-        {"candidates": [{"content": {"parts": [{"text": "END", "thought": True}, {"text": "a E"}, {"text": "ND b"}, {"text": "c"}]}, "finishReason": "MAX_TOKENS"}]},
-        {"candidates": [{"content": {"parts": [{"text": "END", "thought": True}, {"text": "a "}, {"text": ""}]}, "finishReason": "STOP"}]},
+        {
+            "candidates": [
+                {
+                    "content": {
+                        "parts": [{"text": "END", "thought": True}, {"text": "a E"}, {"text": "ND b"}, {"text": "c"}]
+                    },
+                    "finishReason": "MAX_TOKENS",
+                }
+            ]
+        },
+        {
+            "candidates": [
+                {
+                    "content": {"parts": [{"text": "END", "thought": True}, {"text": "a "}, {"text": ""}]},
+                    "finishReason": "STOP",
+                }
+            ]
+        },
     ),
     "ollama.chat": (
-        {"message": {"role": "assistant", "content": "a END b"}, "done": True, "done_reason": "length", "eval_count": 3},
+        {
+            "message": {"role": "assistant", "content": "a END b"},
+            "done": True,
+            "done_reason": "length",
+            "eval_count": 3,
+        },
         {"message": {"role": "assistant", "content": "a "}, "done": True, "done_reason": "stop", "eval_count": 3},
     ),
     "ollama.generate": ({"response": "a END b", "done": True}, {"response": "a ", "done": True, "done_reason": "stop"}),
@@ -374,11 +485,13 @@ def test_a_whole_answer_is_cut_in_place(dialect: str) -> None:
     for spacing in ((",", ":"), (", ", " : ")):
         cutter = Cutter(dialect, STOPS)
         assert json.loads(cutter.body(json.dumps(before, separators=spacing).encode())) == after
-        assert [match.stop for match in cutter.matches] == ["END"] and cutter.ended
+        assert [match.stop for match in cutter.matches] == ["END"]
+        assert cutter.ended
     untouched = json.dumps(before, indent=1).encode() + b"\n"
     none = Cutter(dialect, ["zzz", "b!"])
     assert none.body(untouched) == untouched, "held text leaves at the end of a whole text"
-    assert not none.matches and not none.ended
+    assert not none.matches
+    assert not none.ended
     with pytest.raises(WireError, match="fed already"):
         none.body(untouched)
 
@@ -439,7 +552,8 @@ def test_a_stream_that_breaks_off_inside_a_frame() -> None:
 def test_a_last_frame_without_its_blank_line_is_a_frame() -> None:
     body = sse(chat("a E"))[:-2]
     out = run(Cutter("openai.chat", STOPS), body)
-    assert said(out) == "a E" and out.endswith(b"\n\n"), "what has to follow it ends it first"
+    assert said(out) == "a E"
+    assert out.endswith(b"\n\n"), "what has to follow it ends it first"
     line = b'{"response":"a","done":true}'
     assert run(Cutter("ollama.generate", STOPS), line) == line
 
@@ -448,9 +562,9 @@ def test_a_last_frame_without_its_blank_line_is_a_frame() -> None:
 def test_an_endless_line_is_refused(step: int) -> None:
     cutter = Cutter("openai.chat", STOPS, max_frame_bytes=2000)
     body = sse(chat("a")) + b"data: " + b"x" * 5000
+    parts = (body[at : at + step] for at in range(0, len(body), step))
     with pytest.raises(WireError, match=r"longer than 2000 bytes \(max_frame_bytes\)"):
-        for at in range(0, len(body), step):
-            cutter.feed(body[at : at + step])
+        run(cutter, parts)
     long = sse(chat("x" * 3000))
     with pytest.raises(WireError, match="2000"):
         Cutter("openai.chat", STOPS, max_frame_bytes=2000).feed(long)
@@ -487,7 +601,7 @@ def test_ends_of_our_own_use_the_streams_line_ends(end: str) -> None:
 
 
 def test_arguments_are_refused_with_their_names() -> None:
-    with pytest.raises(ValueError, match="unknown dialect \"openai\": there are openai.chat, "):
+    with pytest.raises(ValueError, match=r'unknown dialect "openai": there are openai\.chat, '):
         Cutter("openai")
     with pytest.raises(ValueError, match="stop 1 is empty"):
         Cutter("gemini", ["a", ""])
@@ -516,7 +630,9 @@ def test_matches_are_values() -> None:
         return cutter.matches[0]
 
     one, other = match(), match()
-    assert one == other and hash(one) == hash(other) and one != "END"
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != "END"
     assert repr(one) == (
         "WireMatch(stop='END', index=0, start=2, end=5, choice=0, block=None, reasoning=False, start_frame=0, end_frame=1)"
     )

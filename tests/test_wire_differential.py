@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -63,13 +64,16 @@ def compare(case: Case, twin: Any, cutter: wire.Cutter, out: bytes) -> None:
             assert meaning(frame) == (want.name, want.data), f"frame {at}"
     assert len(got) == len(expected)
     assert cutter.ended == twin.ended
-    found = [(m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end)) for m in cutter.matches]
+    found = [
+        (m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end))
+        for m in cutter.matches
+    ]
     assert found == twin.matches
 
 
 def pieces(body: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
-    return [body[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [body[a:b] for a, b in itertools.pairwise(places)]
 
 
 def check(case: Case, cuts: list[int], twin: Any) -> None:

@@ -14,7 +14,25 @@ from hypothesis import strategies as st
 from wire_twin import Frame, Json, Options
 
 STOPS = ["END", "\n\n", "ab", "aba", "b\U0001f600", "\U0001f600x", "Ob:", "</a>", "é", '"', "\\", "N\ufffd"]
-PIECES = [*STOPS, "a", "b", "E", "EN", "\n", "O", "x", "</", "\U0001f600", "\ud83d", "\ude00", "ü", "<think>", "</think>", "/", "N"]
+PIECES = [
+    *STOPS,
+    "a",
+    "b",
+    "E",
+    "EN",
+    "\n",
+    "O",
+    "x",
+    "</",
+    "\U0001f600",
+    "\ud83d",
+    "\ude00",
+    "ü",
+    "<think>",
+    "</think>",
+    "/",
+    "N",
+]
 SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "/": "\\/"}
 
 
@@ -48,13 +66,16 @@ def written(value: Any, noise: Random) -> str:
         return quoted(value, noise)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return str(value) if noise.random() < 0.8 else f"{value}.0e0" if isinstance(value, int) and value > 9 else str(value)
+    return (
+        str(value) if noise.random() < 0.8 else f"{value}.0e0" if isinstance(value, int) and value > 9 else str(value)
+    )
 
 
 def cut_up(text: str, noise: Random) -> list[str]:
     """Deltas; a pair of surrogates may be cut in two."""
     units = "".join(
-        c if ord(c) < 0x10000 or noise.random() < 0.6 else chr(0xD7C0 + (ord(c) >> 10)) + chr(0xDC00 + (ord(c) & 0x3FF)) for c in text
+        c if ord(c) < 0x10000 or noise.random() < 0.6 else chr(0xD7C0 + (ord(c) >> 10)) + chr(0xDC00 + (ord(c) & 0x3FF))
+        for c in text
     )
     deltas, at = [], 0
     while at < len(units):
@@ -115,7 +136,9 @@ class Writer:
         """Comments, alone or with a blank line (a frame of its own), and an event without data."""
         if self.lines:
             return []
-        texts = self.noise.choice([[f": ping{self.end}"], [f": keep{self.end}", self.end], [f"event: x{self.end}{self.end}"]])
+        texts = self.noise.choice(
+            [[f": ping{self.end}"], [f": keep{self.end}", self.end], [f"event: x{self.end}{self.end}"]]
+        )
         return [Frame(None, None, text.encode()) for text in texts]
 
 
@@ -125,7 +148,12 @@ def extras(noise: Random) -> Json:
     if noise.random() < 0.3:
         fields["obfuscation"] = noise.choice(["", "x]}", '\\"'])
     if noise.random() < 0.2:
-        fields["unknown"] = {"choices": [{"delta": {"content": "END"}}], "text": "END", "content": "ab", "candidates": [1.5]}
+        fields["unknown"] = {
+            "choices": [{"delta": {"content": "END"}}],
+            "text": "END",
+            "content": "ab",
+            "candidates": [1.5],
+        }
     if noise.random() < 0.2:
         fields["usage"] = noise.choice([None, {"completion_tokens": 3, "output_tokens": 7}])
     return fields
@@ -148,14 +176,23 @@ def chunk(dialect: str, index: int, text: str, noise: Random, logprobs: bool, la
         choice = {"text": text, "index": index, "finish_reason": last, "logprobs": None}
         if probs is not None:
             tokens = [entry["token"] for entry in probs]
-            choice["logprobs"] = {"tokens": tokens, "token_logprobs": [-1.5] * len(tokens), "text_offset": list(range(len(tokens)))}
+            choice["logprobs"] = {
+                "tokens": tokens,
+                "token_logprobs": [-1.5] * len(tokens),
+                "text_offset": list(range(len(tokens))),
+            }
             if noise.random() < 0.5:
                 choice["logprobs"]["top_logprobs"] = [None] * len(tokens)
         return "choices", choice
     if dialect == "gemini":
         parts: list[Json] = [{"text": text}]
         if noise.random() < 0.15:
-            parts.insert(noise.choice([0, 1]), noise.choice([{"functionCall": {"name": "f", "args": {"text": "END"}}}, {"text": "END", "thought": True}]))
+            parts.insert(
+                noise.choice([0, 1]),
+                noise.choice(
+                    [{"functionCall": {"name": "f", "args": {"text": "END"}}}, {"text": "END", "thought": True}]
+                ),
+            )
         if noise.random() < 0.2:
             parts.append({"text": noise.choice(PIECES)})
         choice = {"content": {"parts": parts, "role": "model"}, "index": index}
@@ -177,12 +214,19 @@ def single(dialect: str, text: str, noise: Random, logprobs: bool, last: bool) -
     elif dialect == "llama.cpp":
         frame = {"index": 0, "content": text, "tokens": [1, 2], "stop": last}
         if last:
-            frame |= noise.choice([{"stop_type": "eos", "stopping_word": ""}, {"stopped_word": False, "stopping_word": ""}])
+            frame |= noise.choice(
+                [{"stop_type": "eos", "stopping_word": ""}, {"stopped_word": False, "stopping_word": ""}]
+            )
         if probs is not None:
             frame["completion_probabilities"] = probs
         return frame
     else:
-        frame = {"index": 1, "token": {"id": 5, "text": text, "logprob": -0.5, "special": False}, "generated_text": None, "details": None}
+        frame = {
+            "index": 1,
+            "token": {"id": 5, "text": text, "logprob": -0.5, "special": False},
+            "generated_text": None,
+            "details": None,
+        }
         if last:
             frame["generated_text"] = "whatever"
             frame["details"] = {"finish_reason": "eos_token", "generated_tokens": 3, "seed": None}
@@ -198,9 +242,19 @@ def single(dialect: str, text: str, noise: Random, logprobs: bool, last: bool) -
 
 def reasoning(dialect: str, text: str, index: int, noise: Random) -> Json:
     if dialect == "openai.chat":
-        return {"choices": [{"index": index, "delta": {noise.choice(["reasoning", "reasoning_content"]): text}, "finish_reason": None}]}
+        return {
+            "choices": [
+                {
+                    "index": index,
+                    "delta": {noise.choice(["reasoning", "reasoning_content"]): text},
+                    "finish_reason": None,
+                }
+            ]
+        }
     if dialect == "gemini":
-        return {"candidates": [{"content": {"parts": [{"text": text, "thought": True}], "role": "model"}, "index": index}]}
+        return {
+            "candidates": [{"content": {"parts": [{"text": text, "thought": True}], "role": "model"}, "index": index}]
+        }
     if dialect == "ollama.chat":
         return {"message": {"role": "assistant", "content": "", "thinking": text}, "done": False}
     return {"response": "", "thinking": text, "done": False}
@@ -208,7 +262,11 @@ def reasoning(dialect: str, text: str, index: int, noise: Random) -> Json:
 
 LISTED = ("openai.chat", "openai.completions", "gemini")
 THINKING = ("openai.chat", "gemini", "ollama.chat", "ollama.generate")
-FINISH = {"openai.chat": ["stop", "length", "tool_calls"], "openai.completions": ["stop", "length"], "gemini": ["STOP", "MAX_TOKENS"]}
+FINISH = {
+    "openai.chat": ["stop", "length", "tool_calls"],
+    "openai.completions": ["stop", "length"],
+    "gemini": ["STOP", "MAX_TOKENS"],
+}
 
 
 @st.composite
@@ -244,9 +302,11 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
             made += [reasoning(dialect, delta, index, noise) for delta in cut_up(thought, noise)]
     ends = draw(st.booleans())
     last_alone = draw(st.booleans())
-    live = [index for index in range(count)]
+    live = list(range(count))
     while live and dialect in LISTED:
-        group = [noise.choice(live)] if noise.random() < 0.7 else sorted(noise.sample(live, noise.randint(1, len(live))))
+        group = (
+            [noise.choice(live)] if noise.random() < 0.7 else sorted(noise.sample(live, noise.randint(1, len(live))))
+        )
         choices, name = [], "choices"
         for index in group:
             text = queues[index].pop(0) if queues[index] else ""
@@ -264,7 +324,9 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
         deltas = queues[0]
         made += [single(dialect, delta, noise, logprobs, False) | extras(noise) for delta in deltas]
         if ends:
-            made.append(single(dialect, "" if last_alone else noise.choice(PIECES), noise, logprobs, True) | extras(noise))
+            made.append(
+                single(dialect, "" if last_alone else noise.choice(PIECES), noise, logprobs, True) | extras(noise)
+            )
     if draw(st.integers(0, 5)) == 0:
         made.insert(noise.randint(0, len(made)), {"error": {"message": "content: END"}})
     if ends and dialect.startswith("openai") and draw(st.booleans()):

@@ -345,10 +345,9 @@ class OllamaChat(Shape):
 
 
 class OllamaGenerate(OllamaChat):
-    parts = {"response": "content", "thinking": "reasoning"}
-
     def texts(self, choice: Json) -> list[Text]:
-        return [Text(choice, k, self.parts[k]) for k in choice if k in self.parts and isinstance(choice[k], str)]
+        parts = {"response": "content", "thinking": "reasoning"}
+        return [Text(choice, key, parts[key]) for key in choice if key in parts and isinstance(choice[key], str)]
 
     def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
         for found in self.texts(pattern):
@@ -396,7 +395,9 @@ class LlamaCpp(OllamaChat):
 class Tgi(OllamaChat):
     def texts(self, choice: Json) -> list[Text]:
         token = choice.get("token") or {}
-        return [Text(token, "text", "content")] if isinstance(token.get("text"), str) and not token.get("special") else []
+        return (
+            [Text(token, "text", "content")] if isinstance(token.get("text"), str) and not token.get("special") else []
+        )
 
     def finished(self, choice: Json) -> bool:
         return isinstance(choice.get("details"), dict) or isinstance(choice.get("generated_text"), str)
@@ -407,7 +408,12 @@ class Tgi(OllamaChat):
             if field:
                 choice["details"][field] = stop
         else:
-            choice["details"] = {"finish_reason": "stop_sequence", "generated_tokens": frames, "seed": None, "input_length": 0}
+            choice["details"] = {
+                "finish_reason": "stop_sequence",
+                "generated_tokens": frames,
+                "seed": None,
+                "input_length": 0,
+            }
         choice["generated_text"] = lane.said
 
     def columns(self, choice: Json) -> list[list[Any] | None]:
@@ -486,7 +492,9 @@ class Twin:
         shape, data = self.shape, copy.deepcopy(frame.data)
         choices = shape.choices(data) if not shape.list_name or isinstance(data.get(shape.list_name), list) else []
         indexed = [(shape.index(data, choice), choice) for choice in choices]
-        if shape.is_error(data) and not any(t.part != "border" and t.holder[t.key] for c in choices for t in shape.texts(c)):
+        if shape.is_error(data) and not any(
+            t.part != "border" and t.holder[t.key] for c in choices for t in shape.texts(c)
+        ):
             self.flush(drop=self.options.on_error == "drop")
             self.out.append(frame)
             return
@@ -593,7 +601,9 @@ class Twin:
                 return
             if keep:
                 data[name] = [c for c in data[name] if not isinstance(c, dict) or any(c is k for k in keep)]
-            elif self.options.on_match == "drain" and any(isinstance(data.get(k), dict) for k in ("usage", "usageMetadata")):
+            elif self.options.on_match == "drain" and any(
+                isinstance(data.get(k), dict) for k in ("usage", "usageMetadata")
+            ):
                 data[name] = []
             else:
                 return
@@ -646,7 +656,9 @@ class Twin:
         for index, state in self.states.items():
             if state.matched is not None and not state.closed and self.pattern is not None:
                 made = copy.deepcopy(self.pattern.data)
-                self.shape.make(made, index, state.key.get("content", "content"), "content", "", [[] for _ in range(COLUMNS)])
+                self.shape.make(
+                    made, index, state.key.get("content", "content"), "content", "", [[] for _ in range(COLUMNS)]
+                )
                 self.end(self.shape.choices(made)[0], state, state.matched)
                 self.out.append(Frame(made, self.pattern.name))
         self.done()

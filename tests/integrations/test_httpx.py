@@ -14,10 +14,10 @@ import openai
 import pytest
 from google import genai
 from google.genai import types
+from huggingface_hub.utils._http import default_client_factory
 from hypothesis import given
 from hypothesis import strategies as st
-from huggingface_hub.utils._http import default_client_factory
-from upstream import DONE, JSON, NDJSON, Reply, Upstream, chat, data, gemini, message_end, message_start, message_text
+from upstream import DONE, JSON, NDJSON, Upstream, chat, data, gemini, message_end, message_start, message_text
 from upstream import ollama as ollama_line
 
 from holdback import StopSet
