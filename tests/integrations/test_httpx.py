@@ -224,17 +224,13 @@ def test_other_requests_pass():
 
 def test_an_upstream_that_breaks_off_gives_its_text_then_its_error(upstream):
     upstream.reply(chat("Paris.\nObs"), chat("erv"), chat("never"), breaks_after=1)
-    got = b""
-    with (
-        httpx.Client(transport=transport(httpx.HTTPTransport())) as client,
-        client.stream(
-            "POST", f"{upstream.url}/v1/chat/completions", json={"model": "m", "stream": True, "stop": STOPS}
-        ) as answer,
-        pytest.raises(httpx.RemoteProtocolError),
-    ):
-        for piece in answer.iter_bytes():
-            got += piece
-    texts = [json.loads(line[6:])["choices"][0]["delta"]["content"] for line in got.split(b"\n\n") if line]
+    got = []
+    with httpx.Client(transport=transport(httpx.HTTPTransport())) as client:
+        body = {"model": "m", "stream": True, "stop": STOPS}
+        url = f"{upstream.url}/v1/chat/completions"
+        with client.stream("POST", url, json=body) as answer, pytest.raises(httpx.RemoteProtocolError):
+            got.extend(answer.iter_bytes())
+    texts = [json.loads(line[6:])["choices"][0]["delta"]["content"] for line in b"".join(got).split(b"\n\n") if line]
     assert "".join(texts) == "Paris.\nObserv", "held text comes before the error"
 
 

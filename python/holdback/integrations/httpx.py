@@ -20,8 +20,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdback import StopSet, providers
 from holdback.integrations._requests import Exchange, read_exchange
-from holdback.wire import WireError
+from holdback.integrations._streams import acut_bytes, cut_bytes
+from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
@@ -85,9 +87,6 @@ class _Rules:
     """What holds for all requests of a transport."""
 
     def __init__(self, stop: Any, provider: Any, must_name: bool, options: dict[str, Any]) -> None:
-        from holdback import StopSet, providers
-        from holdback.wire import Cutter
-
         self.stop = list(StopSet(stop).stops)
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.must_name = must_name
@@ -210,31 +209,13 @@ def _cut_body(exchange: Exchange, body: bytes, options: dict[str, Any]) -> bytes
 
 
 class _SyncCut:
-    """The bytes of a response, cut. The response is closed at the match, before the last bytes are handed out."""
+    """The bytes of a response, cut."""
 
-    def __init__(self, response: Any, cutter: Any) -> None:
+    def __init__(self, response: Any, cutter: Cutter) -> None:
         self.response, self.cutter = response, cutter
 
     def __iter__(self) -> Iterator[bytes]:
-        try:
-            for chunk in self.response.iter_bytes():
-                out = self.cutter.feed(chunk)
-                if self.cutter.ended and self.cutter.matches:
-                    self.close()
-                    yield out
-                    return
-                if out:
-                    yield out
-        except WireError as error:
-            yield error.output
-            raise
-        except Exception:
-            # The upstream broke off. What was held is the client's; then it hears of the error.
-            yield _rest(self.cutter)
-            raise
-        else:
-            if rest := self.cutter.finish():
-                yield rest
+        return cut_bytes(self.response.iter_bytes(), self.cutter, self.close)
 
     def close(self) -> None:
         self.response.close()
@@ -243,36 +224,11 @@ class _SyncCut:
 class _AsyncCut:
     """The asynchronous twin of :class:`_SyncCut`."""
 
-    def __init__(self, response: Any, cutter: Any) -> None:
+    def __init__(self, response: Any, cutter: Cutter) -> None:
         self.response, self.cutter = response, cutter
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self.response.aiter_bytes():
-                out = self.cutter.feed(chunk)
-                if self.cutter.ended and self.cutter.matches:
-                    await self.aclose()
-                    yield out
-                    return
-                if out:
-                    yield out
-        except WireError as error:
-            yield error.output
-            raise
-        except Exception:
-            yield _rest(self.cutter)
-            raise
-        else:
-            if rest := self.cutter.finish():
-                yield rest
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return acut_bytes(self.response.aiter_bytes(), self.cutter, self.aclose)
 
     async def aclose(self) -> None:
         await self.response.aclose()
-
-
-def _rest(cutter: Any) -> bytes:
-    """What is held when the input breaks off, perhaps inside a frame."""
-    try:
-        return bytes(cutter.finish())
-    except WireError as error:
-        return error.output
