@@ -2,13 +2,18 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use super::error::type_name;
 use super::matched::StopMatch;
 use super::options::Parsed;
 use super::set::StopSet;
 use super::stream::{self, Fed, State, StopStream};
+#[cfg(not(Py_LIMITED_API))]
+use super::text::{self, Chars};
+use super::usual::{feed_usual, is_usual};
+#[cfg(not(Py_LIMITED_API))]
+use crate::{Advance, Matcher};
 
 /// `StopStream.feed_many`: a block of chunks, all of it or (on an error) nothing of it.
 pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
@@ -49,13 +54,19 @@ pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) ->
 #[pyo3(signature = (streams, chunks, /))]
 pub(super) fn feed_batch<'py>(
     py: Python<'py>,
-    streams: Vec<Bound<'py, StopStream>>,
-    chunks: Vec<Bound<'py, PyAny>>,
+    streams: &Bound<'py, PyAny>,
+    chunks: &Bound<'py, PyAny>,
 ) -> PyResult<FedBatch<'py>> {
+    let (streams, chunks) = (row(streams, "streams")?, row(chunks, "chunks")?);
     if streams.len() != chunks.len() {
         let (s, c) = (streams.len(), chunks.len());
         return Err(PyValueError::new_err(format!("feed_batch takes one chunk for each stream: {s} streams, {c} chunks")));
     }
+    if let Some(fed) = feed_usual_batch(py, &streams, &chunks)? {
+        return Ok(fed);
+    }
+    let streams: Vec<_> = streams.iter().enumerate().map(|(at, stream)| as_stream(at, stream)).collect::<PyResult<_>>()?;
+    let chunks: Vec<_> = chunks.iter().collect();
     let mut before = Vec::new();
     let fed = feed_each(py, &streams, &chunks, &mut before);
     if fed.is_err() {
@@ -65,6 +76,55 @@ pub(super) fn feed_batch<'py>(
         }
     }
     fed
+}
+
+/// A snapshot of a list, so that nobody changes it meanwhile.
+fn row<'py>(many: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyTuple>> {
+    match (many.cast_exact::<PyList>(), many.cast_exact::<PyTuple>()) {
+        (Ok(list), _) => Ok(list.to_tuple()),
+        (_, Ok(tuple)) => Ok(tuple.clone()),
+        _ if many.is_instance_of::<PyString>() || many.is_instance_of::<PyBytes>() => {
+            Err(PyTypeError::new_err(format!("feed_batch takes a sequence of {name}, not one {}", type_name(many))))
+        }
+        _ => PyTuple::new(many.py(), many.try_iter()?.collect::<PyResult<Vec<_>>>()?),
+    }
+}
+
+fn as_stream(at: usize, stream: Bound<'_, PyAny>) -> PyResult<Bound<'_, StopStream>> {
+    stream.cast_into().map_err(|error| {
+        PyTypeError::new_err(format!("streams[{at}] must be a StopStream, not {}", type_name(&error.into_inner())))
+    })
+}
+
+/// A batch in which every chunk is usual, as they are: first all are looked at, so that none can fail once one was read. `None`,
+/// with nothing changed, for any other batch.
+fn feed_usual_batch<'py>(
+    py: Python<'py>,
+    streams: &Bound<'py, PyTuple>,
+    chunks: &Bound<'py, PyTuple>,
+) -> PyResult<Option<FedBatch<'py>>> {
+    for (stream, chunk) in streams.iter_borrowed().zip(chunks.iter_borrowed()) {
+        let (Ok(stream), Ok(chunk)) = (stream.cast::<StopStream>(), chunk.cast::<PyString>()) else { return Ok(None) };
+        let Ok(state) = stream.get().state.enter(py) else { return Ok(None) };
+        if !is_usual(&state, &chunk) {
+            return Ok(None);
+        }
+    }
+    let mut emits = Vec::with_capacity(chunks.len());
+    let mut ended = Vec::new();
+    for (at, (stream, chunk)) in streams.iter_borrowed().zip(chunks.iter_borrowed()).enumerate() {
+        let (stream, text) = (stream.cast::<StopStream>()?, chunk.cast::<PyString>()?);
+        let mut state = stream.get().state.enter(py)?;
+        if let Some(emit) = feed_usual(&mut state, &text) {
+            emits.push(emit.into_any());
+        } else {
+            // A stop ends here, or the stream stands in the list twice and has ended before.
+            let (emit, found) = state.feed(&stream.get().set, &chunk)?;
+            emits.push(emit);
+            ended.extend(found.map(|found| (at, found)));
+        }
+    }
+    Ok(Some((PyList::new(py, emits)?, ended)))
 }
 
 type FedBatch<'py> = (Bound<'py, PyList>, Vec<(usize, Py<StopMatch>)>);
@@ -95,8 +155,13 @@ pub(super) fn truncate_many<'py>(
     options: Parsed,
 ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     let py = set.py();
-    let (emits, matches) = (PyList::empty(py), PyList::empty(py));
     let stream = StopStream::new(set, options, false)?;
+    if let Ok(list) = texts.cast_exact::<PyList>() {
+        if let Some(cut) = truncate_usual(&stream, &list.to_tuple())? {
+            return Ok(cut);
+        }
+    }
+    let (emits, matches) = (PyList::empty(py), PyList::empty(py));
     for text in texts.try_iter()? {
         stream.reset(py)?;
         let (emit, found) = stream.feed_last(&text?)?;
@@ -104,4 +169,68 @@ pub(super) fn truncate_many<'py>(
         matches.append(found)?;
     }
     Ok((emits, matches))
+}
+
+/// A list of `str` without halves of surrogate pairs: all of it is read in one go, without the GIL if it is long. `None` for any other.
+#[cfg(not(Py_LIMITED_API))]
+fn truncate_usual<'py>(
+    stream: &StopStream,
+    texts: &Bound<'py, PyTuple>,
+) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
+    let py = texts.py();
+    let texts: Vec<Bound<'py, PyString>> = match texts.iter().map(Bound::cast_into).collect() {
+        Ok(texts) => texts,
+        Err(_) => return Ok(None),
+    };
+    let mut rows = Vec::with_capacity(texts.len());
+    let mut units = 0;
+    for text in &texts {
+        let chars = Chars::of_stored(text)?;
+        if chars.has_surrogate() {
+            return Ok(None);
+        }
+        units += chars.len();
+        rows.push(chars);
+    }
+    let mut state = stream.state.enter(py)?;
+    let matcher = &mut state.matcher;
+    let read = |matcher: &mut Matcher| -> PyResult<Vec<Advance>> {
+        let mut read = Vec::with_capacity(rows.len());
+        let mut since = 0;
+        for chars in &rows {
+            matcher.reset();
+            read.push(match *chars {
+                Chars::Narrow(units) => matcher.advance(units),
+                Chars::Wide(units) => matcher.advance(units),
+                Chars::Full(units) => matcher.advance(units),
+            });
+            since += chars.len();
+            if since > stream::SLICE_UNITS {
+                since = 0;
+                Python::attach(|py| py.check_signals())?;
+            }
+        }
+        Ok(read)
+    };
+    let read = if units < stream::DETACH_UNITS { read(matcher)? } else { py.detach(|| read(matcher))? };
+    let (mut emits, mut matches) = (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
+    for ((text, chars), advance) in texts.iter().zip(&rows).zip(read) {
+        let Some(found) = advance.matched else {
+            // Nothing follows, so what was held goes out with the rest.
+            emits.push(text.clone());
+            matches.push(None);
+            continue;
+        };
+        emits.push(text::emitted(&[], text, *chars, advance.passed)?);
+        let rest = text::substring(text, found.read, chars.len())?.into_any().unbind();
+        let stop = stream.set.get().stop(py, found.index)?;
+        matches.push(Some(StopMatch::wrap(py, &found, stop, rest)?));
+    }
+    Ok(Some((PyList::new(py, emits)?, PyList::new(py, matches)?)))
+}
+
+#[cfg(Py_LIMITED_API)]
+fn truncate_usual<'py>(_: &StopStream, _: &Bound<'py, PyTuple>) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
+    // String storage is hidden, so there is nothing to read without the GIL.
+    Ok(None)
 }

@@ -16,9 +16,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::stream::{DETACH_UNITS, State, StopStream};
-use super::text::{self, Chars};
-use crate::{Held, Passed, Unit};
+use super::stream::StopStream;
+use super::usual::feed_usual;
 
 const NAME: &CStr = c"feed";
 const DOC: &CStr = c"feed($self, chunk, /)\n--\n\nReads one chunk; gives the text that may be sent on, and the match or None.";
@@ -62,7 +61,7 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
         };
         if let Ok(text) = chunk.cast::<PyString>() {
             if let Ok(mut state) = stream.state.enter(py) {
-                if let Some(emit) = usual(&mut state, &text) {
+                if let Some(emit) = feed_usual(&mut state, &text) {
                     // SAFETY: `emit` is a reference of ours to give away.
                     return unsafe { pair(emit.into_ptr()) };
                 }
@@ -81,59 +80,6 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
         Python::attach(|py| PyRuntimeError::new_err("holdback failed on this chunk: please report it").restore(py));
         ptr::null_mut()
     })
-}
-
-/// The text to send for a usual chunk without a match; `None`, with nothing changed, for any other.
-#[inline]
-fn usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<Bound<'py, PyString>> {
-    let mut scratch = Vec::new();
-    let chars = Chars::of(chunk, &mut scratch).ok()?;
-    if !state.takes_text() || chars.len() >= DETACH_UNITS {
-        return None;
-    }
-    match chars {
-        Chars::Narrow(units) => advance(state, chunk, chars, units),
-        Chars::Wide(units) => wide(state, chunk, chars, units),
-        Chars::Full(units) => wide(state, chunk, chars, units),
-    }
-}
-
-/// Out of line, so that the usual chunk does not carry the registers of the others.
-#[inline(never)]
-fn wide<'py, U: Unit>(
-    state: &mut State,
-    chunk: &Bound<'py, PyString>,
-    chars: Chars<'_>,
-    units: &[U],
-) -> Option<Bound<'py, PyString>> {
-    if chars.has_surrogate() { None } else { advance(state, chunk, chars, units) }
-}
-
-#[inline]
-fn advance<'py, U: Unit>(
-    state: &mut State,
-    chunk: &Bound<'py, PyString>,
-    chars: Chars<'_>,
-    units: &[U],
-) -> Option<Bound<'py, PyString>> {
-    let held = state.matcher.held();
-    let advance = state.matcher.advance_unmatched(units)?;
-    state.last_text = true;
-    if advance.passed == units.len() && advance.released == 0 {
-        return Some(chunk.clone());
-    }
-    cut(state, chunk, chars, held, advance)
-}
-
-#[inline(never)]
-fn cut<'py>(
-    state: &State,
-    chunk: &Bound<'py, PyString>,
-    chars: Chars<'_>,
-    held: Held,
-    advance: Passed,
-) -> Option<Bound<'py, PyString>> {
-    text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed).ok()
 }
 
 /// A new tuple `(emit, None)`; takes over the reference to `emit`.

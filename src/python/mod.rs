@@ -14,6 +14,7 @@ mod pickle;
 mod set;
 mod stream;
 mod text;
+mod usual;
 mod wire;
 
 /// The compiled part of `holdback`.

@@ -19,7 +19,7 @@ use crate::{Advance, Decoded, Decoder, Errors, Matcher, Unit};
 pub(super) const DETACH_UNITS: usize = 16 << 10;
 
 /// A long chunk is read in slices of this many units, and signals are looked at between them.
-const SLICE_UNITS: usize = 64 << 20;
+pub(super) const SLICE_UNITS: usize = 64 << 20;
 
 /// One response: see the stub.
 #[pyclass(frozen, generic, module = "holdback._core")]

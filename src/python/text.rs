@@ -25,6 +25,13 @@ impl<'a> Chars<'a> {
     #[cfg(not(Py_LIMITED_API))]
     #[inline]
     pub(super) fn of(text: &'a Bound<'_, PyString>, _scratch: &'a mut Vec<u32>) -> PyResult<Self> {
+        Self::of_stored(text)
+    }
+
+    /// The same where storage can be seen, so that nothing need be decoded.
+    #[cfg(not(Py_LIMITED_API))]
+    #[inline]
+    pub(super) fn of_stored(text: &'a Bound<'_, PyString>) -> PyResult<Self> {
         use pyo3::ffi;
         let object = text.as_ptr();
         // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code can see it. PyO3 refuses to build for

@@ -1,0 +1,71 @@
+//! The usual chunk: a short `str` without halves of surrogate pairs, behind nothing unfinished, in which no stop ends.
+//!
+//! Nearly every call is about one. It needs no exception, no match and no copy of the state, and when nothing is held before or after, the
+//! very `str` that came in goes out. Everything else is left, untouched, to [`State::feed`], which is also the twin that tests compare with.
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::stream::{DETACH_UNITS, State};
+use super::text::{self, Chars};
+use crate::{Held, Passed, Unit};
+
+/// Whether `chunk` may be usual for `state`; only a match can still get in the way.
+pub(super) fn is_usual(state: &State, chunk: &Bound<'_, PyString>) -> bool {
+    let mut scratch = Vec::new();
+    let usual = |chars: Chars<'_>| chars.len() < DETACH_UNITS && !chars.has_surrogate();
+    state.takes_text() && Chars::of(chunk, &mut scratch).is_ok_and(usual)
+}
+
+/// The text to send for a usual chunk without a match; `None`, with nothing changed, for any other.
+#[inline]
+pub(super) fn feed_usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<Bound<'py, PyString>> {
+    let mut scratch = Vec::new();
+    let chars = Chars::of(chunk, &mut scratch).ok()?;
+    if !state.takes_text() || chars.len() >= DETACH_UNITS {
+        return None;
+    }
+    match chars {
+        Chars::Narrow(units) => advance(state, chunk, chars, units),
+        Chars::Wide(units) => wide(state, chunk, chars, units),
+        Chars::Full(units) => wide(state, chunk, chars, units),
+    }
+}
+
+/// Out of line, so that the usual chunk does not carry the registers of the others.
+#[inline(never)]
+fn wide<'py, U: Unit>(
+    state: &mut State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    units: &[U],
+) -> Option<Bound<'py, PyString>> {
+    if chars.has_surrogate() { None } else { advance(state, chunk, chars, units) }
+}
+
+#[inline]
+fn advance<'py, U: Unit>(
+    state: &mut State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    units: &[U],
+) -> Option<Bound<'py, PyString>> {
+    let held = state.matcher.held();
+    let advance = state.matcher.advance_unmatched(units)?;
+    state.last_text = true;
+    if advance.passed == units.len() && advance.released == 0 {
+        return Some(chunk.clone());
+    }
+    cut(state, chunk, chars, held, advance)
+}
+
+#[inline(never)]
+fn cut<'py>(
+    state: &State,
+    chunk: &Bound<'py, PyString>,
+    chars: Chars<'_>,
+    held: Held,
+    advance: Passed,
+) -> Option<Bound<'py, PyString>> {
+    text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed).ok()
+}
