@@ -28,6 +28,7 @@ COMMANDS = {
     "explain": "say which stop fired in a text, or why none did",
     "trace": "show chunk by chunk what is sent on and what is held",
     "truncate": "cut the texts of JSON-lines or Parquet files, of any size",
+    "serve": "a gateway: any stops on any model, over HTTP",
 }
 
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141

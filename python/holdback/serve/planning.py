@@ -1,0 +1,165 @@
+"""What is sent on and what is done here: the stops to send, the stops to enforce, and the request as the upstream gets it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from holdback import StopSet, compile, providers
+from holdback.serve.asking import FIELDS, Ask, BadRequest
+from holdback.serve.config import Config, Upstream
+from holdback.wire import Cutter, Dialect
+
+# How a provider's facts are called when they differ by route; without such an entry those of the provider hold, if they
+# speak of the same request field.
+_SUFFIXES: dict[Dialect, tuple[str, ...]] = {
+    "openai.chat": ("chat", "openai"),
+    "openai.completions": ("completions", "openai"),
+    "openai.responses": ("responses",),
+    "anthropic.messages": ("messages",),
+    "tgi": ("generate",),
+}
+
+# Planning looks at every beginning and end of every stop, which grows with the square of their length. Longer lists are enforced here.
+MAX_PLANNED_CHARS = 4096
+
+Mode = Literal["pass", "stream", "assemble", "body"]
+"""How the answer comes back: untouched, cut as it streams, cut as it streams and put together, or cut as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A stop list in two."""
+
+    send: tuple[str, ...]
+    enforce: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Job:
+    """A request, ready to be forwarded."""
+
+    ask: Ask
+    split: Split
+    mode: Mode
+    path: str
+    query: str
+    body: bytes
+    stops: StopSet | None
+    """The enforced ones, compiled."""
+
+
+def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config) -> Job:
+    """Decide. Raises :class:`BadRequest` for stops that cannot be compiled."""
+    stops = (*ask.stops, *(stop for stop in upstream.stops if stop not in ask.stops))
+    try:
+        compiled = compile(stops)
+    except ValueError as error:
+        raise BadRequest(f"{'.'.join(ask.field)}: {error}", ".".join(ask.field)) from error
+    split = split_stops(stops, upstream.provider, ask.dialect, ask.model, config.name_stops)
+    enforced = (compiled if split.enforce == stops else compile(split.enforce)) if split.enforce else None
+    mode: Mode = "pass"
+    if enforced is not None:
+        if ask.stream:
+            mode = "stream"
+        elif config.buffered == "stream" and ask.has_stream_form:
+            mode = "assemble"
+        else:
+            mode = "body"
+    changed = _put_stops(ask, split.send)
+    if mode == "assemble":
+        path, query = _ask_for_stream(ask, path, query)
+        changed = True
+    elif mode == "stream" and ask.dialect == "gemini":
+        query = _with_sse(query)  # without it the answer is one JSON array, which is made here of the events
+    body = (
+        json.dumps(ask.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        if changed
+        else ask.raw
+    )
+    return Job(ask, split, mode, path, query, body, enforced)
+
+
+def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
+    """The cutter of one answer to ``job``."""
+    ask = job.ask
+    return Cutter(
+        ask.dialect,
+        job.stops,
+        include_stop=ask.include_stop,
+        asleep_inside=list(upstream.asleep_inside) or None,
+        choices=ask.choices,
+        max_choices=max(128, ask.choices),
+        skip_chars=ask.skip_chars,
+        cut_reasoning=upstream.cut_reasoning,
+        stop_field=config.stop_field,
+        on_match="drain" if config.on_match == "drain" else "cancel",
+    )
+
+
+@lru_cache(maxsize=512)
+def split_stops(
+    stops: tuple[str, ...], provider: str | None, dialect: Dialect, model: str | None, name_stops: bool
+) -> Split:
+    """Which stops `provider` is sent and which are enforced here. Without facts about this very route, all are enforced.
+
+    >>> split_stops(("a", "b", "c", "d", "e"), "vllm", "openai.chat", None, True)
+    Split(send=('a', 'b', 'c', 'd'), enforce=('e',))
+    >>> split_stops(("a", "b"), "openai", "openai.chat", "gpt-4.1", True)
+    Split(send=(), enforce=('a', 'b'))
+    """
+    facts = _facts(provider, dialect)
+    if facts is None or not stops or sum(map(len, stops)) > MAX_PLANNED_CHARS:
+        return Split((), stops)
+    made = providers.plan(list(stops), facts, model, must_name=name_stops)
+    return Split(tuple(made.send), tuple(str(stop) for stop in made.enforce))
+
+
+def _facts(provider: str | None, dialect: Dialect) -> providers.Provider | None:
+    """The facts that hold for this route of the provider."""
+    if provider is None:
+        return None
+    for suffix in _SUFFIXES.get(dialect, ()):
+        try:
+            return providers.get(f"{provider}.{suffix}")
+        except ValueError:
+            continue
+    found = providers.get(provider)
+    field = found.facts.get("field")
+    same = field is not None and field.value == ".".join(FIELDS[dialect][0])
+    return found if same and dialect != "openai.responses" else None
+
+
+def _put_stops(ask: Ask, send: tuple[str, ...]) -> bool:
+    """Leave just the stops to be sent in the body, never an empty list; says whether the body has changed."""
+    if send == ask.stops:
+        return False
+    holder: Any = ask.body
+    for key in ask.field[:-1]:
+        holder = holder.setdefault(key, {})
+        if not isinstance(holder, dict):
+            raise BadRequest(f"{key} is not a JSON object", key)
+    if send:
+        holder[ask.field[-1]] = list(send)
+        return True
+    return holder.pop(ask.field[-1], None) is not None
+
+
+def _ask_for_stream(ask: Ask, path: str, query: str) -> tuple[str, str]:
+    """Turn the request into one for a stream, with the usage figures that an answer in one piece would have."""
+    if ask.dialect == "gemini":
+        return path.replace(":generateContent", ":streamGenerateContent"), _with_sse(query)
+    if ask.dialect == "tgi" and path == "/generate":
+        return "/generate_stream", query
+    ask.body["stream"] = True
+    if ask.dialect in ("openai.chat", "openai.completions"):
+        options = ask.body.get("stream_options")
+        ask.body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    return path, query
+
+
+def _with_sse(query: str) -> str:
+    parts = [part for part in query.split("&") if part and not part.startswith("alt=")]
+    return "&".join([*parts, "alt=sse"])

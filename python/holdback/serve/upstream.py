@@ -1,0 +1,176 @@
+"""The way to the upstreams: one pool of connections, kept alive, and answers that are read piece by piece.
+
+The client is aiohttp: in the gateway's shape of work (many streams of small events) it takes a third of the processor time an event
+that httpx and httpx2 take, see benches/serve_clients.py. It never follows a redirect, keeps no cookies and reads no proxy settings,
+so only configured upstreams can be reached, and nothing of one client comes near another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from holdback.serve.config import Config
+from holdback.serve.needs import need
+
+if TYPE_CHECKING:
+    import aiohttp
+
+Headers = list[tuple[bytes, bytes]]
+
+HOP_BY_HOP = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+"""Headers that speak of one connection (RFC 9110, 7.6.1), not of the message."""
+
+
+class UpstreamError(Exception):
+    """An upstream that cannot be reached, is silent for too long, or breaks off. ``kind`` is a word for metrics and clients."""
+
+    def __init__(self, kind: str, message: str, status: int = 502) -> None:
+        super().__init__(message)
+        self.kind, self.status = kind, status
+
+
+def end_to_end(headers: Iterable[tuple[bytes, bytes]], *without: bytes) -> Headers:
+    """The headers that go on to the other side: not those of the connection, not those that it names, not ``without``."""
+    headers = list(headers)
+    dropped = HOP_BY_HOP.union(without)
+    for name, value in headers:
+        if name.lower() == b"connection":
+            dropped = dropped.union(token.strip().lower() for token in value.split(b","))
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+class Answer:
+    """An upstream's answer: status and headers are there, the body is still to come."""
+
+    def __init__(self, response: aiohttp.ClientResponse, errors: _Errors) -> None:
+        self.status = response.status
+        self.headers: Headers = [(name.lower(), value) for name, value in response.raw_headers]
+        self._response = response
+        self._errors = errors
+        self._next = response.content.readany
+        self._broken: UpstreamError | None = None
+
+    @property
+    def content_type(self) -> str:
+        """Without parameters, in lower case."""
+        return next(
+            (v.decode("latin-1").partition(";")[0].strip().lower() for k, v in self.headers if k == b"content-type"), ""
+        )
+
+    async def next(self) -> bytes:
+        """What has arrived, once something has; empty at the end. Raises :class:`UpstreamError`."""
+        if self._broken:
+            raise self._broken
+        try:
+            return await self._next()
+        except self._errors.all as error:
+            self._broken = self._errors.told(error)
+            # aiohttp tells the error first and forgets what arrived with it; without the error it gives that out.
+            content = self._response.content
+            content.set_exception(None)  # type: ignore[arg-type]
+            rest = content.read_nowait()
+            if rest:
+                return rest
+            raise self._broken from error
+
+    async def read(self, limit: int) -> bytes:
+        """All of it. Raises :class:`UpstreamError`, also for more than ``limit`` bytes."""
+        pieces, size = [], 0
+        while piece := await self.next():
+            size += len(piece)
+            if size > limit:
+                raise UpstreamError("answer_too_long", f"the upstream's answer is longer than {limit} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Hang up. After the end of the body nothing is left to close, and the connection is back in the pool."""
+        self._response.close()
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Errors:
+    """aiohttp's errors in the gateway's words."""
+
+    def __init__(self, aiohttp: Any) -> None:
+        self.all = (aiohttp.ClientError, TimeoutError, aiohttp.ServerTimeoutError, OSError)
+        self._connect = aiohttp.ClientConnectorError
+        self._timeout = (TimeoutError, aiohttp.ServerTimeoutError)
+        self._connect_timeout = aiohttp.ConnectionTimeoutError
+
+    def told(self, error: BaseException) -> UpstreamError:
+        """No text of the error itself: it may hold addresses that are not for clients."""
+        if isinstance(error, (self._connect, self._connect_timeout)):
+            return UpstreamError("upstream_unreachable", "the upstream cannot be reached")
+        if isinstance(error, self._timeout):
+            return UpstreamError("upstream_timeout", "the upstream has been silent for too long", 504)
+        return UpstreamError("upstream_broke_off", "the upstream broke off")
+
+
+class Client:
+    """The pool. It belongs to one event loop, and is made by the first request if nothing opened it before."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._session: aiohttp.ClientSession | None = None
+        self._errors: _Errors | None = None
+
+    def _opened(self) -> tuple[aiohttp.ClientSession, _Errors]:
+        if self._session is None or self._errors is None:
+            aiohttp = need("aiohttp")
+            self._errors = _Errors(aiohttp)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),  # max_streams is the limit
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._config.connect_timeout, sock_read=self._config.idle_timeout
+                ),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
+                auto_decompress=False,
+            )
+        return self._session, self._errors
+
+    async def open(self, method: str, url: str, headers: Headers, body: bytes, *, decompress: bool) -> Answer:
+        """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`."""
+        from yarl import URL
+
+        session, errors = self._opened()
+        try:
+            response = await session.request(
+                method,
+                URL(url, encoded=True),  # as the client wrote it
+                headers=[(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in headers],
+                data=body or None,
+                allow_redirects=False,
+                auto_decompress=decompress,
+            )
+        except (*errors.all, ValueError) as error:
+            raise errors.told(error) from error
+        return Answer(response, errors)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None

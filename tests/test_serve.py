@@ -1,0 +1,672 @@
+"""``holdback serve`` as clients, upstreams and operators meet it: processes on loopback, real sockets, nothing timed."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from serving import (
+    DEADLINE,
+    PATHS,
+    PIECES,
+    STOPS,
+    TEXT,
+    UP_TO_MATCH,
+    Canned,
+    Gateway,
+    Raw,
+    memory,
+    request,
+    running,
+    whole_text,
+)
+
+from holdback.serve.bodies import assembly
+from holdback.serve.frames import objects
+
+pytestmark = pytest.mark.thread_unsafe
+POSIX = pytest.mark.skipif(os.name == "nt", reason="SIGTERM is POSIX; Windows ends a process without asking it")
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resident memory is read from /proc")
+DIALECTS = list(PATHS)
+COMMENTED = [dialect for dialect in DIALECTS if not dialect.startswith("ollama") and dialect != "gemini"]
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Canned]:
+    with Canned() as canned:
+        yield canned
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: Canned) -> Iterator[Gateway]:
+    with running("--upstream", f"up={upstream.url}") as gateway:
+        yield gateway
+
+
+def put_together(dialect: str, body: bytes) -> Any:
+    """The whole answer out of a stream that a client got."""
+    made = assembly(dialect, PATHS[dialect], {})  # type: ignore[arg-type]
+    for event in objects(body):
+        made.add(event)
+    return made.body()
+
+
+# --- stops ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_stream_is_cut_and_its_upstream_left_at_the_match(dialect: str, gateway: Gateway, upstream: Canned) -> None:
+    path, body = request(dialect, STOPS, stream=True)
+    reply = gateway.ask(path, body, headers={"authorization": "Bearer secret"})
+    seen = upstream.wait()
+    assert reply.status == 200
+    assert whole_text(dialect, put_together(dialect, reply.body)) == TEXT
+    # Nothing was sent of the stops, and the next piece would have been sent only if the gateway had stayed.
+    assert (seen.sent, seen.client_left, seen.stops, seen.authorization) == (UP_TO_MATCH, True, (), True)
+    assert (reply.body.endswith(b': x-holdback-stop: "Observation:"\n\n')) == (dialect in COMMENTED)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_client_that_does_not_stream_gets_one_body_of_a_cut_stream(
+    dialect: str, gateway: Gateway, upstream: Canned
+) -> None:
+    path, body = request(dialect, STOPS, stream=False)
+    reply = gateway.ask(path, body)
+    seen = upstream.wait()
+    assert (seen.sent, seen.client_left, seen.stream) == (UP_TO_MATCH, True, True)
+    assert reply.headers["x-holdback-stop"] == '"Observation:"'
+    assert reply.headers["content-type"] == "application/json"
+    assert whole_text(dialect, reply.json) == TEXT
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_buffered_pass_and_assembled_answers_are_the_same(dialect: str, passing: Gateway, draining: Gateway) -> None:
+    """The body that the upstream makes, cut, and the body made here of its cut and drained stream: the same text, end and stop."""
+    path, body = request(dialect, STOPS, stream=False)
+    cut, made = passing.ask(path, body), draining.ask(path, body)
+    assert whole_text(dialect, cut.json) == whole_text(dialect, made.json) == TEXT
+    assert cut.headers["x-holdback-stop"] == made.headers["x-holdback-stop"] == '"Observation:"'
+    assert cut.json.keys() == made.json.keys()
+    assert end_of(dialect, cut.json) == end_of(dialect, made.json)
+
+
+def end_of(dialect: str, body: Any) -> Any:
+    if dialect.startswith("openai.c"):
+        choice = body["choices"][0]
+        return choice["finish_reason"], choice["stop_reason"]
+    if dialect == "gemini":
+        return body["candidates"][0]["finishReason"]
+    keys = ("status", "stop_reason", "stop_sequence", "done", "done_reason", "stop_type", "stopping_word")
+    return {key: body.get(key) for key in keys}
+
+
+@pytest.fixture(scope="module")
+def eager() -> Iterator[Canned]:
+    """An upstream that sends everything at once."""
+    with Canned(quick=None) as canned:
+        yield canned
+
+
+@pytest.fixture(scope="module")
+def passing(eager: Canned) -> Iterator[Gateway]:
+    with running("--upstream", f"up={eager.url}", "--buffered", "pass") as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def draining(eager: Canned) -> Iterator[Gateway]:
+    with running("--upstream", f"up={eager.url}", "--on-match", "drain") as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_without_stops_every_byte_passes(dialect: str, stream: bool, draining: Gateway, eager: Canned) -> None:
+    path, body = request(dialect, None, stream=stream)
+    raw = json.dumps(body, indent=3).encode()
+    with contextlib.closing(http.client.HTTPConnection(eager.url.removeprefix("http://"), timeout=DEADLINE)) as direct:
+        direct.request("POST", path, raw)
+        expected = direct.getresponse().read()
+    assert draining.ask(path, raw).body == expected
+
+
+def test_draining_brings_the_usage_figures(draining: Gateway, eager: Canned) -> None:
+    while not eager.ended.empty():
+        eager.ended.get()
+    path, body = request("openai.chat", STOPS, stream=True)
+    reply = draining.ask(path, body | {"stream_options": {"include_usage": True}})
+    seen = eager.wait()
+    assert (seen.sent, seen.client_left) == (len(PIECES), False)
+    whole = put_together("openai.chat", reply.body)
+    assert whole["usage"]["total_tokens"] == 34
+    assert whole["choices"][0]["message"]["content"] == TEXT
+
+
+def test_several_choices_end_one_by_one(gateway: Gateway, upstream: Canned) -> None:
+    path, body = request("openai.chat", STOPS, stream=False)
+    reply = gateway.ask(path, body | {"n": 3})
+    assert upstream.wait().client_left
+    assert [choice["message"]["content"] for choice in reply.json["choices"]] == [TEXT] * 3
+    assert reply.headers["x-holdback-stop"] == ", ".join(f'"Observation:";choice={n}' for n in range(3))
+
+
+def test_gemini_without_sse_is_one_json_array(gateway: Gateway, upstream: Canned) -> None:
+    path, body = request("gemini", STOPS, stream=True)
+    reply = gateway.ask(path.partition("?")[0], body)
+    assert upstream.wait().client_left
+    assert reply.headers["content-type"] == "application/json; charset=UTF-8"
+    events = reply.json
+    assert "".join(part["text"] for event in events for part in event["candidates"][0]["content"]["parts"]) == TEXT
+    assert events[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_the_responses_api_takes_stops_it_does_not_have(gateway: Gateway, upstream: Canned) -> None:
+    """The upstream must not be sent a parameter that it would refuse."""
+
+    def script(connection: socket.socket, request: bytes) -> None:
+        answer = (
+            b'{"output":[{"type":"message","content":[{"type":"output_text","text":"a END b"}]}],"status":"completed"}'
+        )
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
+        )
+        connection.sendall(answer)
+
+    with Raw(script) as raw, running("--upstream", f"openai={raw.url}") as own:
+        path, body = request("openai.responses", STOPS, stream=False)
+        reply = own.ask(path, body)
+        sent = json.loads(raw.requests.get(timeout=DEADLINE).partition(b"\r\n\r\n")[2])
+    assert "stop" not in sent
+    assert sent["stream"] is True  # asked for, though this upstream answers in one piece
+    assert reply.json["output"][0]["content"][0]["text"] == "a "
+
+
+def test_an_upstream_is_sent_what_it_takes_and_names(upstream: Canned) -> None:
+    with running("--upstream", f"gpu:vllm={upstream.url}") as gateway:
+        gateway.ask(*request("openai.chat", STOPS, stream=True))
+        seen = upstream.wait()
+    assert len(seen.stops) == 4  # its cap
+    assert set(seen.stops) <= set(STOPS)
+
+
+def test_an_operators_own_stops_and_regions(upstream: Canned, tmp_path: Any) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text(
+        f'[upstreams.up]\nurl = "{upstream.url}"\nstops = ["ervation"]\nasleep_inside = [["The", "is"]]\n'
+    )
+    with running("--config", str(config)) as gateway:
+        reply = gateway.ask(*request("ollama.generate", ["capital", "Paris."], stream=False))
+        upstream.wait()
+    assert reply.headers["x-holdback-stop"] == '"Paris."'  # "capital" stands in the region
+
+
+# --- what clients get when something is wrong ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stops", "said"),
+    [
+        (5, "a string or a list of strings"),
+        ([1], "a string or a list of strings"),
+        ([""], "empty"),
+        (["x"] * 999, "at most 256"),
+    ],
+)
+def test_stops_that_cannot_be_used_are_refused(stops: Any, said: str, gateway: Gateway) -> None:
+    path, body = request("openai.chat", None, stream=True)
+    reply = gateway.ask(path, body | {"stop": stops})
+    assert reply.status == 400
+    assert said in reply.json["error"]["message"]
+    assert reply.json["error"]["param"] == "stop"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000], ids=["none", "open", "list", "bytes", "deep"]
+)
+def test_a_body_that_is_no_request_is_refused_in_the_dialects_words(
+    dialect: str, body: bytes, gateway: Gateway
+) -> None:
+    reply = gateway.ask(PATHS[dialect], body)
+    assert reply.status == 400
+    error = reply.json["error"]
+    message = error if isinstance(error, str) else error["message"]
+    assert "the body is not" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [("/nowhere", "POST"), ("/v1/files", "DELETE"), ("/up/../up/v1/models", "GET"), ("/up/%2e%2E/x", "GET")],
+)
+def test_paths_that_lead_nowhere(path: str, method: str, gateway: Gateway) -> None:
+    assert gateway.ask(path, method=method).status in (400, 404)
+
+
+def test_a_request_beyond_the_limit(tmp_path: Any) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text("max_request_bytes = 1000\n[upstreams.up]\nurl = 'http://127.0.0.1:1'\n")
+    with running("--config", str(config)) as gateway:
+        assert gateway.ask("/v1/chat/completions", b" " * 1001).status == 413
+        reply = gateway.ask("/v1/chat/completions", b"{}")
+    assert reply.status == 502
+    assert reply.json["error"]["code"] == "upstream_unreachable"
+    assert "127.0.0.1:1" not in reply.body.decode()
+
+
+def test_an_upstreams_own_error_passes(tmp_path: Any) -> None:
+    answer = b'HTTP/1.1 429 Too Many\r\ncontent-type: application/json\r\nretry-after: 7\r\ncontent-length: 14\r\n\r\n{"error": "x"}'
+    with (
+        Raw(lambda connection, _: connection.sendall(answer)) as raw,
+        running("--upstream", f"up={raw.url}") as gateway,
+    ):
+        for stream in (True, False):
+            reply = gateway.ask(*request("openai.chat", STOPS, stream=stream))
+            assert (reply.status, reply.body, reply.headers["retry-after"]) == (429, b'{"error": "x"}', "7")
+
+
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def delta(text: str) -> bytes:
+    return (
+        b'data: {"choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}]}\n\n' % json.dumps(text).encode()
+    )
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["between frames", "inside a frame"])
+def test_an_upstream_that_breaks_off(whole: bool) -> None:
+    """The text that was held comes out, then an error that SDKs raise; a client that does not stream gets an error alone."""
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(STREAM_HEAD + chunk(delta("Hello Obs") + (b"" if whole else b'data: {"choi')))
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}") as gateway:
+        streamed = gateway.ask(*request("openai.chat", STOPS, stream=True))
+        buffered = gateway.ask(*request("openai.chat", STOPS, stream=False))
+        assert gateway.metric("holdback_errors_total") == 2
+    events = list(objects(streamed.body))
+    said = "".join(event["choices"][0]["delta"]["content"] for event in events if "choices" in event)
+    assert said == "Hello Obs"
+    assert events[-1]["error"]["code"] == "upstream_broke_off"
+    assert buffered.status == 502
+    assert buffered.json["error"]["code"] == "upstream_broke_off"
+
+
+def test_an_upstream_that_sends_nonsense() -> None:
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(STREAM_HEAD + chunk(delta("a") + b"data: {nonsense}\n\n" + delta("b")))
+        connection.recv(1)  # until the gateway has left
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}") as gateway:
+        events = list(objects(gateway.ask(*request("openai.chat", STOPS, stream=True)).body))
+    assert events[0]["choices"][0]["delta"]["content"] == "a"
+    assert events[-1]["error"]["code"] == "malformed"
+
+
+def test_a_silent_upstream_is_given_up(tmp_path: Any) -> None:
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(STREAM_HEAD + chunk(delta("a")))
+        connection.recv(1)
+
+    config = tmp_path / "serve.toml"
+    with Raw(script) as raw:
+        config.write_text(f"idle_timeout = 0.2\n[upstreams.up]\nurl = '{raw.url}'\n")
+        with running("--config", str(config)) as gateway:
+            events = list(objects(gateway.ask(*request("openai.chat", STOPS, stream=True)).body))
+    assert events[-1]["error"]["code"] == "upstream_timeout"
+
+
+def test_an_untouched_stream_breaks_off_as_its_upstream_did() -> None:
+    """Without stops not a byte is added: the client must see a broken transfer, not an answer that seems whole."""
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(STREAM_HEAD + chunk(delta("a")))
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}") as gateway:
+        with pytest.raises(http.client.IncompleteRead) as broken:
+            gateway.ask(*request("openai.chat", None, stream=True))
+        assert broken.value.partial == delta("a")
+        assert gateway.ask("/healthz").status == 200
+
+
+def test_an_upstreams_redirect_is_not_followed() -> None:
+    answer = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n"
+    with (
+        Raw(lambda connection, _: connection.sendall(answer)) as raw,
+        running("--upstream", f"up={raw.url}") as gateway,
+    ):
+        assert gateway.ask(*request("openai.chat", STOPS, stream=True)).status == 302
+
+
+def test_a_compressed_answer_is_cut_all_the_same() -> None:
+    """It was asked for uncompressed, but some do not listen."""
+    import gzip
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        body = gzip.compress(b'{"response":"a END b","done":true,"done_reason":"stop"}')
+        head = (
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+        )
+        connection.sendall(head % len(body) + body)
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}", "--buffered", "pass") as gateway:
+        reply = gateway.ask(*request("ollama.generate", STOPS, stream=False))
+        assert b"accept-encoding: identity" in raw.requests.get(timeout=DEADLINE).lower()
+    assert (reply.json["response"], "content-encoding" in reply.headers) == ("a ", False)
+
+
+# --- connections ---------------------------------------------------------------------------------------------------------
+
+
+def test_headers_of_the_connection_stay_and_all_others_pass() -> None:
+    answer = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: keep-alive, X-Mine\r\n"
+        b"x-mine: 1\r\nkeep-alive: timeout=1\r\nproxy-authenticate: x\r\nset-cookie: a=b\r\nx-request-id: 7\r\n\r\n{}"
+    )
+    asked = {
+        "Authorization": "Bearer secret",
+        "Connection": "X-Own",
+        "X-Own": "1",
+        "TE": "trailers",
+        "X-Other": "2",
+        "Cookie": "c=d",
+    }
+    with (
+        Raw(lambda connection, _: connection.sendall(answer)) as raw,
+        running("--upstream", f"up={raw.url}/base") as gateway,
+    ):
+        reply = gateway.ask("/up/v1/models?key=hush", headers=asked)
+        gateway.ask("/up/v1/models")
+        head = raw.requests.get(timeout=DEADLINE).decode().lower()
+        second = raw.requests.get(timeout=DEADLINE).decode().lower()
+        said = "".join(gateway.said)
+    assert head.startswith("get /base/v1/models?key=hush http/1.1")
+    assert "authorization: bearer secret" in head
+    assert "x-other: 2" in head
+    assert "cookie: c=d" in head
+    assert not {"x-own", "te"} & {line.partition(":")[0] for line in head.splitlines()}
+    assert "cookie" not in second  # what the upstream set belongs to the other client
+    assert {"x-mine", "keep-alive", "proxy-authenticate"}.isdisjoint(reply.headers)
+    assert (reply.headers["x-request-id"], reply.headers["set-cookie"]) == ("7", "a=b")
+    assert "secret" not in said
+    assert "hush" not in said
+
+
+def test_connections_to_the_upstream_are_kept(draining: Gateway) -> None:
+    opened: list[Any] = []
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        opened.append(connection)
+        while True:
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+            if not connection.recv(65536):
+                return
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}") as gateway:
+        for _ in range(5):
+            assert gateway.ask("/v1/models").body == b"{}"
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_hangs_up_takes_the_upstream_along(stream: bool, upstream: Canned, gateway: Gateway) -> None:
+    upstream.quick = 2
+    before = len(upstream.demo.seen)
+    try:
+        connection = gateway.connect()
+        path, body = request("openai.chat", STOPS, stream=stream)
+        connection.request("POST", path, json.dumps(body))
+        if stream:
+            response = connection.getresponse()
+            assert response.read1(10)
+            response.close()
+        else:
+            while len(upstream.demo.seen) == before or upstream.demo.seen[-1].sent < 2:
+                threading.Event().wait(0.005)
+        connection.close()
+        seen = upstream.wait()
+        assert (seen.sent, seen.client_left) == (2, True)
+        assert gateway.wait_for("request", end="client_gone")["status"] == (200 if stream else 499)
+    finally:
+        upstream.quick = UP_TO_MATCH
+
+
+def test_a_slow_client_slows_its_upstream() -> None:
+    """An upstream that could send without end is stopped by a client that does not read, long before memory is."""
+    blocked = threading.Event()
+    total = 0
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        nonlocal total
+        connection.sendall(STREAM_HEAD)
+        frame = chunk(delta("x" * 60_000))
+        connection.setblocking(False)
+        left, stuck = memoryview(frame), 0
+        while stuck < 40 and total < 400_000_000:
+            try:
+                count = connection.send(left)
+                total += count
+                left, stuck = left[count:] or memoryview(frame), 0
+            except BlockingIOError:
+                stuck += 1
+                threading.Event().wait(0.025)
+        blocked.set()
+
+    with Raw(script) as raw, running("--upstream", f"up={raw.url}") as gateway:
+        connection = gateway.connect()
+        path, body = request("openai.chat", STOPS, stream=True)
+        connection.request("POST", path, json.dumps(body))
+        assert blocked.wait(DEADLINE)
+        connection.close()
+    assert total < 100_000_000  # socket buffers of both sides, no more
+
+
+@LINUX
+def test_hundreds_of_streams_end_and_leave_nothing_behind(tmp_path: Any) -> None:
+    """Open at once, cut, hung up on or broken off: afterwards none is in flight, and memory does not grow from round to round."""
+    with Canned(quick=None) as eager, running("--upstream", f"up={eager.url}") as gateway:
+        path, body = request("openai.chat", STOPS, stream=True)
+        raw = json.dumps(body).encode()
+        head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (path.encode(), len(raw))
+
+        def round_of(count: int) -> None:
+            clients = [socket.create_connection(("127.0.0.1", gateway.port), DEADLINE) for _ in range(count)]
+            for client in clients:
+                client.sendall(head + raw)
+            for place, client in enumerate(clients):
+                with client:
+                    if place % 3:  # every third hangs up without reading
+                        data = b""
+                        while b"x-holdback-stop" not in data:
+                            piece = client.recv(65536)
+                            assert piece
+                            data += piece
+
+        round_of(300)
+        before = memory(gateway.process)
+        for _ in range(3):
+            round_of(300)
+        while gateway.ask("/healthz").json["in_flight"]:
+            threading.Event().wait(0.01)
+        assert gateway.metric("holdback_streams_open") == 0
+        assert memory(gateway.process) < before + 15_000_000
+        assert gateway.metric("holdback_requests_total") == 1200
+
+
+def test_more_requests_than_allowed(upstream: Canned) -> None:
+    upstream.quick = 1
+    try:
+        with running("--upstream", f"up={upstream.url}", "--max-streams", "1") as gateway:
+            connection = gateway.connect()
+            path, body = request("openai.chat", STOPS, stream=True)
+            connection.request("POST", path, json.dumps(body))
+            connection.getresponse().read1(1)
+            reply = gateway.ask(path, body)
+            assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+            assert gateway.ask("/healthz").json["in_flight"] == 1
+            connection.close()
+            assert upstream.wait().client_left
+    finally:
+        upstream.quick = UP_TO_MATCH
+
+
+# --- operators -----------------------------------------------------------------------------------------------------------
+
+
+@POSIX
+def test_sigterm_lets_open_streams_end(upstream: Canned) -> None:
+    upstream.quick = 1
+    gateway = Gateway("--upstream", f"up={upstream.url}")
+    try:
+        connection = gateway.connect()
+        path, body = request("openai.chat", STOPS, stream=True)
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        start = response.read1(1)
+        gateway.process.send_signal(signal.SIGTERM)
+        gateway.wait_for("draining")
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", gateway.port), 5).close()
+        upstream.quick = UP_TO_MATCH  # the piece that is waiting still waits: only the deadline or a hang-up ends that
+        connection.close()
+        assert start
+        assert upstream.wait().client_left
+        assert gateway.process.wait(DEADLINE) == 0
+        gateway.wait_for("stopped")
+    finally:
+        upstream.quick = UP_TO_MATCH
+        gateway.close()
+
+
+@POSIX
+def test_after_the_drain_time_streams_are_ended(upstream: Canned) -> None:
+    upstream.quick = 1
+    gateway = Gateway("--upstream", f"up={upstream.url}", "--drain-timeout", "1")
+    try:
+        connection = gateway.connect()
+        path, body = request("openai.chat", STOPS, stream=True)
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        assert response.read1(1)
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.wait(DEADLINE) == 0
+        assert upstream.wait().client_left
+        connection.close()
+    finally:
+        upstream.quick = UP_TO_MATCH
+        gateway.close()
+
+
+def test_what_an_operator_can_watch(upstream: Canned) -> None:
+    with running("--upstream", f"up={upstream.url}") as gateway:
+        path, body = request("anthropic.messages", STOPS, stream=True)
+        gateway.ask(path + "?key=hush", body | {"system": "private words"}, headers={"x-api-key": "secret"})
+        upstream.wait()
+        line = gateway.wait_for("request")
+        metrics = {
+            name: gateway.metric(f"holdback_{name}")
+            for name in (
+                "stops_fired_total",
+                "upstream_cancels_total",
+                "errors_total",
+                "streams_open",
+                "held_seconds_count",
+            )
+        }
+        chunks = gateway.metric("holdback_chunks_total")
+        health = gateway.ask("/healthz")
+    assert metrics == {
+        "stops_fired_total": 1,
+        "upstream_cancels_total": 1,
+        "errors_total": 0,
+        "streams_open": 0,
+        "held_seconds_count": 0,  # what was held here was the stop: it did not come out later
+    }
+    assert chunks == line["chunks"] > 0
+    assert (health.status, health.json["status"]) == (200, "ok")
+    told = {
+        key: line[key]
+        for key in ("upstream", "dialect", "mode", "status", "end", "fired", "stops_sent", "stops_enforced")
+    }
+    assert told == {
+        "upstream": "up",
+        "dialect": "anthropic.messages",
+        "mode": "stream",
+        "status": 200,
+        "end": "stop",
+        "fired": [STOPS.index("Observation:")],
+        "stops_sent": 0,
+        "stops_enforced": len(STOPS),
+    }
+    said = "".join(gateway.said)
+    assert not [word for word in ("hush", "secret", "private", "Observation", "Paris") if word in said]
+
+
+def test_upstreams_by_name_and_by_dialect(upstream: Canned) -> None:
+    """The first that speaks the dialect, or the one that the path names."""
+    arguments = ["--upstream", "anthropic=http://127.0.0.1:1", "--upstream", f"vllm={upstream.url}"]
+    with running(*arguments) as gateway:
+        assert gateway.ask(*request("anthropic.messages", STOPS, stream=True)).status == 502
+        assert gateway.ask(*request("openai.chat", STOPS, stream=True)).status == 200
+        upstream.wait()
+        path, body = request("anthropic.messages", STOPS, stream=True)
+        assert gateway.ask(f"/vllm{path}", body).status == 200
+        upstream.wait()
+        assert gateway.ask(*request("gemini", STOPS, stream=True)).status == 404  # neither speaks it
+
+
+def test_the_demo_needs_nothing_else() -> None:
+    with running("--demo") as gateway:
+        for dialect in DIALECTS:
+            path, body = request(dialect, ["one", "two", "three", "four", "five", "</answer>"], stream=False)
+            reply = gateway.ask(path, body)
+            assert reply.headers["x-holdback-stop"] == '"</answer>"'
+            assert whole_text(dialect, reply.json).endswith("that will do.\n")
+        seen = gateway.ask("/demo/seen").json
+    assert len(seen) == len(DIALECTS)
+    assert all(entry["client_left"] for entry in seen[:-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "no upstream given"),
+        (["--upstream", "x"], 2, "NAME=URL"),
+        (["--upstream", "x=ftp://y"], 2, "http://... or https://..."),
+        (["--upstream", "x=http://user:pass@y"], 2, "no user"),
+        (["--upstream", "metrics=http://y"], 2, "this name is taken"),
+        (["--upstream", "x:vlm=http://y"], 2, "did you mean 'vllm'"),
+        (["--demo", "--listen", "nowhere"], 2, "HOST:PORT"),
+        (["--demo", "--max-streams", "0"], 2, "at least 1"),
+        (["--config", "/does/not/exist.toml"], 2, "cannot read"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: list[str], code: int, said: str) -> None:
+    command = [sys.executable, "-m", "holdback", "serve", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert said in done.stderr
+
+
+def test_an_address_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "holdback", "serve", "--demo", "--listen", address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert done.returncode == 1
+    assert f"cannot listen on {address}" in done.stderr
