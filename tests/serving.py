@@ -195,11 +195,11 @@ class Canned:
 
 
 class Raw:
-    """An upstream that writes what a test tells it, byte by byte if need be: `script` gets the connection and the request's head."""
+    """An upstream that writes the very bytes a test wants: its `script` gets the connection and the request, one at a time."""
 
-    def __init__(self, script: Callable[[socket.socket, bytes], None]) -> None:
+    def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._script = script
+        self.script: Callable[[socket.socket, bytes], None] = lambda *_: None
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.requests: queue.Queue[bytes] = queue.Queue()
         self._stopping = False
@@ -214,7 +214,7 @@ class Raw:
                 connection.settimeout(DEADLINE)
                 request = self._request(connection)
                 self.requests.put(request)
-                self._script(connection, request)
+                self.script(connection, request)
 
     @staticmethod
     def _request(connection: socket.socket) -> bytes:
@@ -231,6 +231,10 @@ class Raw:
         while len(body) < length:
             body += connection.recv(65536)
         return head + b"\r\n\r\n" + body
+
+    def answers(self, data: bytes) -> None:
+        """From now on, answer every request with these bytes."""
+        self.script = lambda connection, _: connection.sendall(data)
 
     def __enter__(self) -> Raw:
         self._thread.start()

@@ -69,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Read the configuration, serve, return the exit code."""
     from holdback.serve.config import Config, parse_toml, parse_upstream
-    from holdback.serve.needs import MissingExtra
+    from holdback.serve.needs import MissingExtraError
     from holdback.serve.running import serve
 
     try:
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         settings["upstreams"] = (*named, *settings.get("upstreams", ()))
         settings |= _given(args, {entry.name for entry in fields(Config)} - {"upstreams"})
         config = Config(**settings)
-    except MissingExtra as error:
+    except MissingExtraError as error:
         raise CommandError(str(error)) from error
     except ValueError as error:
         raise CommandError(f"{args.config}: {error}" if args.config else str(error), USAGE) from error
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("no upstream given: use --upstream NAME=URL, --config FILE or --demo", USAGE)
     try:
         return serve(config, demo=args.demo)
-    except MissingExtra as error:
+    except MissingExtraError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"cannot listen on {config.listen}: {error.strerror}") from error

@@ -32,7 +32,7 @@ FIELDS: Mapping[Dialect, tuple[tuple[str, ...], ...]] = {
 }
 
 
-class BadRequest(ValueError):
+class BadRequestError(ValueError):
     """A request that cannot be served; the message is for the client. ``param`` is the field at fault."""
 
     def __init__(self, message: str, param: str | None = None) -> None:
@@ -63,13 +63,13 @@ class Ask:
 
 
 def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
-    """Read the body of a POST to ``path``. Raises :class:`BadRequest` for what is no request, or whose stops cannot be used."""
+    """Read the body of a POST to ``path``. Raises :class:`BadRequestError` for what is no request, or whose stops cannot be used."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body is not JSON: {error}") from error
+        raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
-        raise BadRequest("the body is not a JSON object")
+        raise BadRequestError("the body is not a JSON object")
     field, stops = _stops(dialect, body)
     _check_stops(stops, ".".join(field), config)
     prompts = _prompts(dialect, body)
@@ -100,18 +100,18 @@ def _stops(dialect: Dialect, body: dict[str, Any]) -> tuple[tuple[str, ...], tup
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, list) or not all(isinstance(stop, str) for stop in value):
-            raise BadRequest(f"{'.'.join(field)} is a string or a list of strings", ".".join(field))
+            raise BadRequestError(f"{'.'.join(field)} is a string or a list of strings", ".".join(field))
         return field, tuple(value)
     return FIELDS[dialect][0], ()
 
 
 def _check_stops(stops: tuple[str, ...], name: str, config: Config) -> None:
     if len(stops) > config.max_stops:
-        raise BadRequest(f"{name} has {len(stops)} stops; at most {config.max_stops} are taken", name)
+        raise BadRequestError(f"{name} has {len(stops)} stops; at most {config.max_stops} are taken", name)
     if sum(map(len, stops)) * 4 > config.max_stop_bytes:  # an upper bound first: most lists are far from the limit
         size = sum(len(stop.encode("utf-8", "surrogatepass")) for stop in stops)
         if size > config.max_stop_bytes:
-            raise BadRequest(f"{name} has {size} bytes of stops; at most {config.max_stop_bytes} are taken", name)
+            raise BadRequestError(f"{name} has {size} bytes of stops; at most {config.max_stop_bytes} are taken", name)
 
 
 def _model(dialect: Dialect, path: str, body: dict[str, Any]) -> str | None:
@@ -155,7 +155,9 @@ def _echoed(dialect: Dialect, body: dict[str, Any], prompts: list[Any]) -> int:
         return 0
     if len(prompts) == 1 and isinstance(prompts[0], str):
         return len(prompts[0])
-    raise BadRequest("echo together with stops needs one prompt that is text: stops must not count inside it", "echo")
+    raise BadRequestError(
+        "echo together with stops needs one prompt that is text: stops must not count inside it", "echo"
+    )
 
 
 def _has_stream_form(dialect: Dialect, body: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Seque
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from holdback.serve.asking import Ask, BadRequest, read_ask
+from holdback.serve.asking import Ask, BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
 from holdback.serve.frames import objects
@@ -88,7 +88,7 @@ class Demo:
             raw, more = raw + message.get("body", b""), message.get("more_body", False)
         try:
             ask = read_ask(dialect, path, raw, self._config)
-        except BadRequest as error:
+        except BadRequestError as error:
             await _whole(send, 400, {"error": str(error)})
             return
         authorized = any(name in (b"authorization", b"x-api-key", b"x-goog-api-key") for name, _ in scope["headers"])
@@ -199,7 +199,7 @@ def _completions(pieces: Sequence[str], ask: Ask) -> _Events:
 
 def _responses(pieces: Sequence[str], ask: Ask) -> _Events:
     text, number = "".join(pieces), 0
-    usage = {"input_tokens": 14, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
+    usage: dict[str, Any] = {"input_tokens": 14, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
     usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 34}
     where = {"item_id": "msg_demo", "output_index": 0, "content_index": 0}
 
@@ -237,7 +237,13 @@ def _responses(pieces: Sequence[str], ask: Ask) -> _Events:
 
 
 def _messages(pieces: Sequence[str], ask: Ask) -> _Events:
-    message = {"id": "msg_demo", "type": "message", "role": "assistant", "model": ask.model or "demo", "content": []}
+    message: dict[str, Any] = {
+        "id": "msg_demo",
+        "type": "message",
+        "role": "assistant",
+        "model": ask.model or "demo",
+        "content": [],
+    }
     message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 14, "output_tokens": 1}}
     yield False, {"type": "message_start", "message": message}
     yield False, {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}

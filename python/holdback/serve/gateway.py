@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from holdback import __version__
 from holdback.serve import failures
-from holdback.serve.asking import BadRequest, read_ask
+from holdback.serve.asking import BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
 from holdback.serve.frames import ArrayOfEvents, objects
@@ -36,7 +36,7 @@ _STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl
 _LINES = ("ollama.chat", "ollama.generate")
 
 
-class _Failed(Exception):
+class _RefusalError(Exception):
     """The request cannot be served; nothing has been answered yet."""
 
     def __init__(self, status: int, code: str, message: str, param: str | None = None) -> None:
@@ -44,7 +44,7 @@ class _Failed(Exception):
         self.status, self.code, self.param = status, code, param
 
 
-class _ClientGone(Exception):
+class _ClientGoneError(Exception):
     """Nobody is left to answer."""
 
 
@@ -131,11 +131,11 @@ class _Exchange:
     async def run(self) -> None:
         try:
             await self._serve()
-        except _Failed as failed:
+        except _RefusalError as failed:
             self.end, self.error = "error", failed.code
             error = failures.body(self.dialect, failed.status, str(failed), code=failed.code, param=failed.param)
             await self._start(failed.status, [(b"content-type", b"application/json")], json.dumps(error).encode())
-        except _ClientGone:
+        except _ClientGoneError:
             self.end = "client_gone"
         except asyncio.CancelledError:
             self.end = "shutdown"
@@ -151,24 +151,24 @@ class _Exchange:
 
     async def _serve(self) -> None:
         if climbs(self.raw_path):
-            raise _Failed(400, "bad_request", "the path has dot segments")
+            raise _RefusalError(400, "bad_request", "the path has dot segments")
         method = self.scope["method"]
         target = self.target = find_target(method, self.raw_path, self.config.upstreams)
         if target is None:
-            raise _Failed(404, "not_found", "no upstream is configured for this path")
+            raise _RefusalError(404, "not_found", "no upstream is configured for this path")
         query = self.scope["query_string"].decode("latin-1")
         if target.dialect is None:
             allowed = self.config.other_paths
             if allowed == "none" or (allowed == "read" and method not in ("GET", "HEAD")):
-                raise _Failed(404, "not_found", f"{method} of this path is not served here (setting other_paths)")
+                raise _RefusalError(404, "not_found", f"{method} of this path is not served here (setting other_paths)")
             body, path = await self._request_body(), target.path
         else:
             raw = await self._request_body()
             try:
                 ask = read_ask(target.dialect, target.path, raw, self.config)
                 self.job = prepare(ask, target.upstream, target.path, query, self.config)
-            except BadRequest as error:
-                raise _Failed(400, "bad_request", str(error), error.param) from error
+            except BadRequestError as error:
+                raise _RefusalError(400, "bad_request", str(error), error.param) from error
             body, path, query, self.mode = self.job.body, self.job.path, self.job.query, self.job.mode
         await self._forward(method, address(target.upstream, path, query), body)
 
@@ -177,14 +177,14 @@ class _Exchange:
         while True:
             try:
                 message = await asyncio.wait_for(self.receive(), self.config.request_timeout)
-            except asyncio.TimeoutError as error:  # noqa: UP041 - on 3.10 it is not the built-in one
-                raise _Failed(408, "request_timeout", "the request has not arrived in time") from error
+            except asyncio.TimeoutError as error:
+                raise _RefusalError(408, "request_timeout", "the request has not arrived in time") from error
             if message["type"] == "http.disconnect":
-                raise _ClientGone
+                raise _ClientGoneError
             piece = message.get("body", b"")
             size += len(piece)
             if size > limit:
-                raise _Failed(413, "request_too_large", f"the request is longer than {limit} bytes")
+                raise _RefusalError(413, "request_too_large", f"the request is longer than {limit} bytes")
             pieces.append(piece)
             if not message.get("more_body"):
                 return b"".join(pieces)
@@ -203,20 +203,15 @@ class _Exchange:
         answer: Answer | None = None
         self.metrics.open.labels(self.upstream_name).inc()
         try:
-            await asyncio.wait((gone, opening), return_when=asyncio.FIRST_COMPLETED)
-            if not opening.done():
-                raise _ClientGone
-            answer = await opening
-            self.first_byte = perf_counter() - self.begin
-            gone.add_done_callback(lambda _: self.body_left and answer is not None and answer.close())
+            answer = await self._opened(opening, gone)
             await self._answer(answer)
         except UpstreamError as error:
             if gone.done():
                 self._cancelled("client_gone")
-                raise _ClientGone from error
+                raise _ClientGoneError from error
             self.end, self.error = "error", error.kind
             await self._tell(error)
-        except _ClientGone:
+        except _ClientGoneError:
             self._cancelled("client_gone")
             raise
         except asyncio.CancelledError:
@@ -228,6 +223,21 @@ class _Exchange:
             gone.cancel()
             if answer is not None:
                 answer.close()
+
+    async def _opened(self, opening: asyncio.Future[Answer], gone: asyncio.Future[None]) -> Answer:
+        """The upstream's answer once its head is there. From then on, a client that leaves closes it, which ends any waiting for it."""
+        await asyncio.wait((gone, opening), return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            raise _ClientGoneError
+        answer = await opening
+        self.first_byte = perf_counter() - self.begin
+
+        def hang_up(_: object) -> None:
+            if self.body_left:
+                answer.close()
+
+        gone.add_done_callback(hang_up)
+        return answer
 
     async def _disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
@@ -346,7 +356,7 @@ class _Exchange:
     async def _tell(self, error: UpstreamError) -> None:
         """An error to a client who may have a part of the answer already."""
         if not self.status:
-            raise _Failed(error.status, error.kind, str(error)) from error
+            raise _RefusalError(error.status, error.kind, str(error)) from error
         if self.cutter is not None and self.dialect is not None:
             await self._finish(failures.frame(self.dialect, error.status, str(error), code=error.kind))
         # A stream that passes untouched gets no frame of ours: its connection breaks off, as the upstream's did.

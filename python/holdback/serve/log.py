@@ -23,7 +23,7 @@ def say(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
 class JsonLines(logging.Formatter):
     """A record as one line of JSON: ``time`` (UTC), ``level``, ``event``, and the fields of :func:`say`."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from holdback import StopSet, compile, providers
-from holdback.serve.asking import FIELDS, Ask, BadRequest
+import holdback
+from holdback import StopSet, providers
+from holdback.serve.asking import FIELDS, Ask, BadRequestError
 from holdback.serve.config import Config, Upstream
 from holdback.wire import Cutter, Dialect
 
@@ -52,14 +53,14 @@ class Job:
 
 
 def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config) -> Job:
-    """Decide. Raises :class:`BadRequest` for stops that cannot be compiled."""
+    """Decide. Raises :class:`BadRequestError` for stops that cannot be compiled."""
     stops = (*ask.stops, *(stop for stop in upstream.stops if stop not in ask.stops))
     try:
-        compiled = compile(stops)
+        compiled = holdback.compile(stops)
     except ValueError as error:
-        raise BadRequest(f"{'.'.join(ask.field)}: {error}", ".".join(ask.field)) from error
+        raise BadRequestError(f"{'.'.join(ask.field)}: {error}", ".".join(ask.field)) from error
     split = split_stops(stops, upstream.provider, ask.dialect, ask.model, config.name_stops)
-    enforced = (compiled if split.enforce == stops else compile(split.enforce)) if split.enforce else None
+    enforced = (compiled if split.enforce == stops else holdback.compile(split.enforce)) if split.enforce else None
     mode: Mode = "pass"
     if enforced is not None:
         if ask.stream:
@@ -140,7 +141,7 @@ def _put_stops(ask: Ask, send: tuple[str, ...]) -> bool:
     for key in ask.field[:-1]:
         holder = holder.setdefault(key, {})
         if not isinstance(holder, dict):
-            raise BadRequest(f"{key} is not a JSON object", key)
+            raise BadRequestError(f"{key} is not a JSON object", key)
     if send:
         holder[ask.field[-1]] = list(send)
         return True

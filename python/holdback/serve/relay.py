@@ -104,7 +104,9 @@ async def _send_rest(send: Callable[[bytes], Awaitable[None]], data: bytes) -> N
 
 
 def stop_header(cutter: Cutter, choices: int) -> str | None:
-    r"""The value of ``x-holdback-stop``: each stop as a JSON string in ASCII, with its choice if there are several; ``None`` without a stop.
+    r"""The value of ``x-holdback-stop``: each stop as a JSON string in ASCII, with its choice if there are several.
+
+    ``None`` without a stop.
 
     >>> cutter = Cutter("ollama.generate", ["\n\n"])
     >>> _ = cutter.feed(b'{"response":"a\\n\\n","done":false}\n')

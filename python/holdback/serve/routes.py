@@ -15,21 +15,17 @@ from holdback.serve.config import Upstream
 from holdback.wire import Dialect
 
 # The first that fits. The end of the path decides, because what stands in front differs: /v1, /v1beta/openai, /openai/deployments/x.
-# The second group of Gemini and TGI says whether the answer streams; elsewhere the body does.
-_PATHS: tuple[tuple[re.Pattern[str], Dialect], ...] = tuple(
-    (re.compile(pattern), dialect)
-    for pattern, dialect in (
-        (r"/chat/completions$", "openai.chat"),
-        (r"^/completions?$", "llama.cpp"),
-        (r"/completions$", "openai.completions"),
-        (r"(?:^/v\d+|/openai(?:/v\d+)?)?/responses$", "openai.responses"),
-        (r"/messages$", "anthropic.messages"),
-        (r":(?:stream)?[gG]enerateContent$", "gemini"),
-        (r"^/api/chat$", "ollama.chat"),
-        (r"^/api/generate$", "ollama.generate"),
-        (r"^/generate(?:_stream)?$", "tgi"),
-        (r"^/$", "tgi"),
-    )
+_PATHS: tuple[tuple[str, Dialect], ...] = (
+    (r"/chat/completions$", "openai.chat"),
+    (r"^/completions?$", "llama.cpp"),
+    (r"/completions$", "openai.completions"),
+    (r"/responses$", "openai.responses"),
+    (r"/messages$", "anthropic.messages"),
+    (r":(?:stream)?[gG]enerateContent$", "gemini"),
+    (r"^/api/chat$", "ollama.chat"),
+    (r"^/api/generate$", "ollama.generate"),
+    (r"^/generate(?:_stream)?$", "tgi"),
+    (r"^/$", "tgi"),
 )
 
 
@@ -48,7 +44,7 @@ def dialect_of(path: str) -> Dialect | None:
     >>> dialect_of("/v1/chat/completions"), dialect_of("/v1beta/models/m:streamGenerateContent"), dialect_of("/v1/models")
     ('openai.chat', 'gemini', None)
     """
-    return next((dialect for pattern, dialect in _PATHS if pattern.search(path)), None)
+    return next((dialect for pattern, dialect in _PATHS if re.search(pattern, path)), None)
 
 
 def find_target(method: str, path: str, upstreams: Sequence[Upstream]) -> Target | None:

@@ -23,7 +23,7 @@ KEEP_ALIVE = 65  # seconds; a little more than the minute after which load balan
 def serve(config: Config, *, demo: bool = False) -> int:
     """Serve until SIGTERM or SIGINT; open streams may then go on for ``drain_timeout``. Returns the exit code.
 
-    Raises ``OSError`` if the address cannot be had, :class:`~holdback.serve.needs.MissingExtra` if a package is missing.
+    Raises ``OSError`` if the address cannot be had, :class:`~holdback.serve.needs.MissingExtraError` if a package is missing.
     """
     need("aiohttp")
     need("prometheus_client")
