@@ -7,7 +7,7 @@
 use super::keeper::Keeper;
 use super::program::{Hold, Program};
 use crate::automaton::{MATCH, Over, Unit};
-use crate::stream::{Advance, Marks, Match};
+use crate::stream::{Advance, Marks, Match, Passed};
 
 /// When stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +175,25 @@ impl Scoped {
     pub(crate) fn advance<U: Unit>(&mut self, program: &Program, chunk: &[U]) -> Advance {
         let (found, read) = self.read(program, chunk);
         self.settle(program, chunk, found, read)
+    }
+
+    /// Reads one chunk if no stop fires in it; `None`, with nothing changed, if one does.
+    #[inline]
+    pub(crate) fn advance_unmatched<U: Unit>(&mut self, program: &Program, chunk: &[U]) -> Option<Passed> {
+        let before = (self.state, self.region);
+        let (found, read) = self.read(program, chunk);
+        if found.is_some() {
+            (self.state, self.region) = before;
+            return None;
+        }
+        if self.state == 0 && self.held_len == 0 && program.keeper.is_none() {
+            // Nothing was held and nothing is: the common token.
+            self.seen += read as u64;
+            self.chunks += 1;
+            return Some(Passed { released: 0, passed: read });
+        }
+        let Advance { released, passed, .. } = self.settle(program, chunk, None, read);
+        Some(Passed { released, passed })
     }
 
     /// The same in slices, with `pause` between them; what it refuses leaves the state as it was.

@@ -191,14 +191,15 @@ impl Matcher {
         self.note(advance)
     }
 
-    /// Reads one chunk if no stop ends in it and the stream has no scopes; `None`, with nothing changed, else.
+    /// Reads one chunk if no stop fires in it; `None`, with nothing changed, else.
     ///
     /// For callers whose way of handling a match is slow: the usual chunk needs no copy and no match.
     #[inline]
     pub fn advance_unmatched<U: Unit>(&mut self, chunk: &[U]) -> Option<Passed> {
         match &mut self.engine {
-            Engine::Plain(plain) if self.matched.is_none() => plain.advance_unmatched(&self.set, chunk),
-            _ => None,
+            _ if self.matched.is_some() => None,
+            Engine::Plain(plain) => plain.advance_unmatched(&self.set, chunk),
+            Engine::Scoped(scoping) => scoping.state.advance_unmatched(&scoping.program, chunk),
         }
     }
 
