@@ -102,7 +102,7 @@ impl Decoder {
             let fits = bytes.is_empty() && is_high(u32::from(high));
             return fits.then_some(Self { high, ..Self::default() });
         }
-        let unfinished = matches!(str::from_utf8(bytes), Err(e) if e.valid_up_to() == 0 && e.error_len().is_none());
+        let unfinished = matches!(std::str::from_utf8(bytes), Err(e) if e.valid_up_to() == 0 && e.error_len().is_none());
         if !bytes.is_empty() && !unfinished {
             return None;
         }
@@ -123,11 +123,11 @@ impl Decoder {
     #[must_use]
     pub fn decode<'a>(&self, chunk: &'a [u8], errors: Errors) -> Decoded<Cow<'a, str>> {
         if self.is_empty() {
-            match str::from_utf8(chunk) {
+            match std::str::from_utf8(chunk) {
                 Ok(text) => return Decoded { text: Cow::Borrowed(text), next: *self, fault: None },
                 Err(e) if e.error_len().is_none() => {
                     let (whole, tail) = chunk.split_at(e.valid_up_to());
-                    let text = Cow::Borrowed(str::from_utf8(whole).unwrap_or(""));
+                    let text = Cow::Borrowed(std::str::from_utf8(whole).unwrap_or(""));
                     return Decoded { text, next: Self::waiting(tail), fault: None };
                 }
                 Err(_) => {}
@@ -227,7 +227,7 @@ impl Decoder {
         Ok(true)
     }
 
-    fn unfinished(&self) -> Fault {
+    fn unfinished(self) -> Fault {
         Fault::Utf8 { bytes: self.waiting_bytes().to_vec(), start: 0, end: self.len.into() }
     }
 
@@ -322,7 +322,7 @@ impl<'a> Iterator for Pieces<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let (valid, bad) = match str::from_utf8(self.0) {
+        let (valid, bad) = match std::str::from_utf8(self.0) {
             Ok(text) => {
                 self.0 = &[];
                 return Some(Piece::Text(text));
@@ -332,7 +332,7 @@ impl<'a> Iterator for Pieces<'a> {
         if valid > 0 {
             let (text, rest) = self.0.split_at(valid);
             self.0 = rest;
-            return Some(Piece::Text(str::from_utf8(text).unwrap_or("")));
+            return Some(Piece::Text(std::str::from_utf8(text).unwrap_or("")));
         }
         let (piece, rest) = self.0.split_at(bad.unwrap_or(self.0.len()));
         self.0 = rest;
@@ -349,11 +349,12 @@ mod tests {
     fn every_cutting_of_short_byte_strings_decodes_alike() {
         let alphabet = [0x41, 0x80, 0x9f, 0xa0, 0xbf, 0xc2, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xff];
         let mut cases = 0;
-        for len in 0..=4usize {
-            for number in 0..alphabet.len().pow(u32::try_from(len).unwrap()) {
-                let bytes: Vec<u8> = (0..len).map(|k| alphabet[number / alphabet.len().pow(k as u32) % alphabet.len()]).collect();
+        for len in 0..=4u32 {
+            for number in 0..alphabet.len().pow(len) {
+                let bytes: Vec<u8> = (0..len).map(|k| alphabet[number / alphabet.len().pow(k) % alphabet.len()]).collect();
+                let len = bytes.len();
                 let whole = String::from_utf8_lossy(&bytes);
-                for cuts in 0..1u32 << len.saturating_sub(1) {
+                for cuts in 0..1u32 << bytes.len().saturating_sub(1) {
                     let mut decoder = Decoder::default();
                     let mut text = String::new();
                     let mut from = 0;

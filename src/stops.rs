@@ -123,6 +123,7 @@ impl StopList {
     }
 
     /// All stops in order.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|i| self.get(i))
     }

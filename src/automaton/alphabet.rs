@@ -39,7 +39,7 @@ impl Alphabet {
             if let Some(seen) = narrow.get_mut(unit as usize) {
                 *seen = 1;
             } else {
-                wide.get_or_insert_with(Wide::new).mark(unit);
+                wide.get_or_insert_with(|| Box::new(Wide::new())).mark(unit);
             }
         }
         let mut len = 1;
@@ -76,8 +76,8 @@ impl Alphabet {
 }
 
 impl Wide {
-    fn new() -> Box<Self> {
-        Box::new(Self { index: vec![0; PAGES].into_boxed_slice(), pages: vec![[OTHER; PAGE]] })
+    fn new() -> Self {
+        Self { index: vec![0; PAGES].into_boxed_slice(), pages: vec![[OTHER; PAGE]] }
     }
 
     fn mark(&mut self, unit: u32) {

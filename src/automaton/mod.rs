@@ -63,7 +63,7 @@ impl Over {
     /// The units of a stop. In a text automaton every stop is valid UTF-8.
     pub(crate) fn units(self, stop: &[u8]) -> impl Iterator<Item = u32> + Clone {
         let (text, bytes) = match self {
-            Self::Characters => (str::from_utf8(stop).unwrap_or(""), [].as_slice()),
+            Self::Characters => (std::str::from_utf8(stop).unwrap_or(""), [].as_slice()),
             Self::Bytes => ("", stop),
         };
         text.chars().map(u32::from).chain(bytes.iter().map(|&b| u32::from(b)))
@@ -153,7 +153,9 @@ fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) 
         best[node] = own.unwrap_or(shorter);
         if let Some(own) = own {
             // Equal stops and longer ones behind this one; the first in order is the stop itself.
-            below.iter().skip(1).for_each(|&i| dead[i as usize] = true);
+            for &i in &below[1..] {
+                dead[i as usize] = true;
+            }
             if tie == Tie::First && shorter != NONE {
                 best[node] = own.min(shorter);
                 if shorter < own {
@@ -162,7 +164,9 @@ fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) 
                 }
             }
         } else if shorter != NONE {
-            below.iter().for_each(|&i| dead[i as usize] = true);
+            for &i in below {
+                dead[i as usize] = true;
+            }
             inside = true;
         }
     }
@@ -175,7 +179,9 @@ mod tests {
 
     fn list(stops: &[&str]) -> StopList {
         let mut list = StopList::new(Limits::default());
-        stops.iter().for_each(|s| list.push(s).unwrap());
+        for stop in stops {
+            list.push(stop).unwrap();
+        }
         list
     }
 

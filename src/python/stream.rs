@@ -299,7 +299,7 @@ impl State {
             // What never became complete is one more character, of the last chunk.
             let (last_text, held) = (self.last_text, self.matcher.held());
             let advance = self.matcher.advance_last_chunk(0xfffd);
-            let head = str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
+            let head = std::str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
             let tail = if advance.passed > 0 { "\u{fffd}" } else { "" };
             out = PyString::new(py, &[head, tail].concat()).into_any();
             let rest = if last_text { PyString::new(py, "").into_any() } else { PyBytes::new(py, b"").into_any() };
@@ -318,7 +318,7 @@ impl State {
         if self.raw {
             PyBytes::new(py, held).into_any()
         } else {
-            PyString::new(py, str::from_utf8(held).unwrap_or("")).into_any()
+            PyString::new(py, std::str::from_utf8(held).unwrap_or("")).into_any()
         }
     }
 }

@@ -147,7 +147,7 @@ pub(super) fn emitted<'py>(
         }
     }
     let py = text.py();
-    let head = PyString::new(py, str::from_utf8(head).unwrap_or(""));
+    let head = PyString::new(py, std::str::from_utf8(head).unwrap_or(""));
     if count == 0 {
         return Ok(head);
     }

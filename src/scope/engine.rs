@@ -303,15 +303,16 @@ impl Scoped {
     pub(crate) fn freeze(&self, program: &Program, text_of: impl Fn(usize, usize) -> Vec<u8>, scope: &super::Scope) -> Frozen {
         let prefix = |pattern: &[u8], over, units: usize| pattern[..unit_bytes(pattern, over, units)].to_vec();
         let over = program.over;
-        let window = match self.region {
-            Some(region) => prefix(&scope.asleep_inside[region].1, over, program.closers[region].depth(self.state) as usize),
-            None => {
-                let depth = program.awake.depth(program.awake.node(self.state)) as usize;
-                match program.awake.sample(program.awake.node(self.state)) as usize {
-                    _ if depth == 0 => Vec::new(),
-                    stop if stop < program.awake.stops() => text_of(stop, depth),
-                    opener => prefix(&scope.asleep_inside[opener - program.awake.stops()].0, over, depth),
-                }
+        let stops = program.awake.stops();
+        let window = if let Some(region) = self.region {
+            prefix(&scope.asleep_inside[region].1, over, program.closers[region].depth(self.state) as usize)
+        } else {
+            let node = program.awake.node(self.state);
+            let depth = program.awake.depth(node) as usize;
+            match program.awake.sample(node) as usize {
+                _ if depth == 0 => Vec::new(),
+                stop if stop < stops => text_of(stop, depth),
+                opener => prefix(&scope.asleep_inside[opener - stops].0, over, depth),
             }
         };
         let partial = program.keeper.as_ref().map_or_else(Vec::new, |markers| match markers.depth(self.keeper.state) as usize {
@@ -336,7 +337,7 @@ impl Scoped {
     pub(crate) fn thaw(program: &Program, frozen: Frozen, counters: (u64, u64, Marks)) -> Option<Self> {
         let over = program.over;
         let units = |text: &[u8]| -> Option<Vec<u32>> {
-            let valid = over == Over::Bytes || str::from_utf8(text).is_ok();
+            let valid = over == Over::Bytes || std::str::from_utf8(text).is_ok();
             valid.then(|| over.units(text).collect())
         };
         let (window, partial, held) = (units(&frozen.window)?, units(&frozen.partial)?, units(&frozen.held)?);

@@ -89,7 +89,7 @@ fn check_marker(marker: &[u8], option: &str, over: Over) -> Result<(), Error> {
     if marker.is_empty() {
         return Err(Error::option(format!("{option} has an empty marker")));
     }
-    if over == Over::Characters && str::from_utf8(marker).is_err() {
+    if over == Over::Characters && std::str::from_utf8(marker).is_err() {
         return Err(Error::option(format!("{option} has the marker {}, which is not text", show(marker))));
     }
     Ok(())

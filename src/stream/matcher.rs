@@ -171,7 +171,7 @@ impl Matcher {
         if self.over() == Over::Bytes || self.set.stops().is_ascii() {
             return &stop[..count];
         }
-        let text = str::from_utf8(stop).unwrap_or("");
+        let text = std::str::from_utf8(stop).unwrap_or("");
         let end = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
         &stop[..end]
     }

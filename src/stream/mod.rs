@@ -143,7 +143,7 @@ impl Stream {
     }
 
     fn release(&self, held: Held, count: usize, out: &mut String) {
-        out.push_str(str::from_utf8(self.matcher.released(held, count)).unwrap_or(""));
+        out.push_str(std::str::from_utf8(self.matcher.released(held, count)).unwrap_or(""));
     }
 
     /// Reads text and only counts what may be emitted, in characters: for callers that edit their own buffer.
@@ -178,7 +178,7 @@ impl Stream {
     /// What is held back now.
     #[must_use]
     pub fn held_text(&self) -> &str {
-        str::from_utf8(self.matcher.held_bytes()).unwrap_or("")
+        std::str::from_utf8(self.matcher.held_bytes()).unwrap_or("")
     }
 
     /// Characters held back now.

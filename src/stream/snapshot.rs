@@ -33,6 +33,9 @@ pub enum Place {
     Scoped(Frozen),
 }
 
+/// Far beyond any stream, and far from where counters would overflow.
+const COUNTABLE: u64 = 1 << 62;
+
 impl Matcher {
     /// The state as plain values.
     #[must_use]
@@ -52,8 +55,6 @@ impl Matcher {
     #[must_use]
     pub fn restore(mut self, snapshot: Snapshot) -> Option<Self> {
         let Snapshot { seen, chunks, marks: (first, later), place, matched } = snapshot;
-        // Far beyond any stream, and far from where counters would overflow.
-        const COUNTABLE: u64 = 1 << 62;
         if seen > COUNTABLE
             || chunks > COUNTABLE
             || later.len() as u64 > seen
