@@ -4,6 +4,8 @@
 //! Texts and chunkings are walked as a tree: a node is a text cut in some way, its children are the ways to go on. Copies of the stream
 //! share the work, and are tested with it.
 
+#![allow(clippy::cast_possible_truncation, reason = "texts of a few letters")]
+
 mod twin;
 
 use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
@@ -91,7 +93,9 @@ fn run(tie: Tie, include_stop: bool, paths: Paths) {
     let (mut sets, mut nodes) = (0, 0);
     for stops in lists(tie) {
         let mut list = StopList::new(Limits::default());
-        stops.iter().for_each(|stop| list.push(stop).unwrap());
+        for stop in &stops {
+            list.push(stop).unwrap();
+        }
         let set = StopSet::compile_forced(list, tie, paths);
         let twin = Twin { stops: stops.iter().map(|s| s.chars().collect()).collect(), tie, include_stop };
         let unreachable: Vec<usize> = (0..stops.len()).filter(|&i| !twin.reachable(i)).collect();

@@ -1,5 +1,7 @@
 //! Replays what fuzzing has found, for ever, and tries each target on inputs of its own: no fuzzer needed.
 
+#![allow(clippy::cast_possible_truncation, reason = "offsets of short inputs")]
+
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
 

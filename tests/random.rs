@@ -1,6 +1,8 @@
 //! Random streams against the naive twin. The ordinary run is short; `HOLDBACK_CASES=100000000 cargo test --release --test random` is
 //! the long one. A failure prints its seed; `HOLDBACK_SEED` repeats it.
 
+#![allow(clippy::cast_possible_truncation, reason = "texts of a few letters")]
+
 mod twin;
 
 use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
@@ -47,7 +49,9 @@ fn case(seed: u64) -> u64 {
     let tie = [Tie::Longest, Tie::First][dice.below(2)];
     let twin = Twin { stops, tie, include_stop: dice.below(4) == 0 };
     let mut list = StopList::new(Limits::default());
-    twin.stops.iter().for_each(|stop| list.push(&stop.iter().collect::<String>()).unwrap());
+    for stop in &twin.stops {
+        list.push(&stop.iter().collect::<String>()).unwrap();
+    }
     let set = StopSet::compile_forced(
         list,
         tie,
@@ -120,7 +124,9 @@ fn long_case(seed: u64) {
     let twin = Twin { stops, tie, include_stop: false };
     let set = |no_filter| {
         let mut list = StopList::new(Limits::default());
-        twin.stops.iter().for_each(|stop| list.push(&stop.iter().collect::<String>()).unwrap());
+        for stop in &twin.stops {
+            list.push(&stop.iter().collect::<String>()).unwrap();
+        }
         let paths = Paths { dense_bytes: [None, Some(0)][usize::from(seed % 3 == 0)], no_filter };
         StopSet::compile_forced(list, tie, paths)
     };

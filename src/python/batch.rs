@@ -207,7 +207,7 @@ fn truncate_usual<'py>(
             since += chars.len();
             if since > stream::SLICE_UNITS {
                 since = 0;
-                Python::attach(|py| py.check_signals())?;
+                Python::attach(Python::check_signals)?;
             }
         }
         Ok(read)

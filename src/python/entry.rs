@@ -48,7 +48,7 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     class.setattr("feed", method)
 }
 
-/// The entry. CPython passes a `StopStream` and any object, both borrowed, with the GIL held (or attached, without one).
+/// The entry. Python passes a `StopStream` and any object, both borrowed, with the GIL held (or attached, without one).
 unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // Nothing here is known to panic; if something does, it must not cross into C.
     catch_unwind(AssertUnwindSafe(|| {

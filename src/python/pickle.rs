@@ -13,6 +13,7 @@ use crate::{Decoder, Errors, Frozen, Include, Matcher, Place, Scope, Snapshot, S
 /// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
+#[allow(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
 pub(super) struct Pickled<'py> {
     raw: bool,
     strict: bool,
@@ -39,6 +40,7 @@ pub(super) struct Pickled<'py> {
 /// The part that only streams with scopes have.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
+#[allow(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
 pub(super) struct PickledScope<'py> {
     region: Option<usize>,
     armed_after: Option<u64>,
@@ -107,7 +109,7 @@ pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, state: Pickled<'_>) -> P
     }
     let keep_whole = state.keep_whole.iter().map(owned).collect();
     let scope = Scope { arm_after: state.arm_after, asleep_inside, start_asleep: state.start_asleep, keep_whole };
-    let options = StreamOptions { include_stop, errors, scope };
+    let options = StreamOptions { include_stop, scope, errors };
     let core = set.get().core.clone();
     let fresh = if state.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
     let window = owned(&state.window);

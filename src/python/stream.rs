@@ -14,8 +14,8 @@ use crate::{Advance, Decoded, Decoder, Errors, Matcher, Unit};
 
 /// From this many units on, a chunk is read without the GIL.
 ///
-/// Below, giving it away and taking it back costs more than the reading, and beside one busy Python thread it puts CPython's
-/// switch interval (5 ms) on the tail of every call. Set by `benches/test_gil.py`.
+/// Below, giving it away and taking it back costs more than the reading, and beside one busy Python thread it puts the
+/// interpreter's switch interval (5 ms) on the tail of every call. Set by `benches/test_gil.py`.
 pub(super) const DETACH_UNITS: usize = 16 << 10;
 
 /// A long chunk is read in slices of this many units, and signals are looked at between them.
@@ -272,7 +272,7 @@ impl State {
     fn advance_long<U: Unit>(&mut self, py: Python<'_>, units: &[U]) -> PyResult<Advance> {
         let matcher = &mut self.matcher;
         // An interrupt leaves the matcher as it was before the call.
-        py.detach(|| matcher.advance_in_slices(units, SLICE_UNITS, || Python::attach(|py| py.check_signals())))
+        py.detach(|| matcher.advance_in_slices(units, SLICE_UNITS, || Python::attach(Python::check_signals)))
     }
 
     fn note_match<'py>(

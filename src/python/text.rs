@@ -108,11 +108,13 @@ fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
 /// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this is called.
 #[cfg(not(Py_LIMITED_API))]
 #[inline]
-unsafe fn ready(_object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
+unsafe fn ready(object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
+    #[cfg(Py_3_12)]
+    let _ = object;
     #[cfg(not(Py_3_12))]
     {
         // SAFETY: the caller passes a `str`.
-        if unsafe { pyo3::ffi::PyUnicode_READY(_object) } != 0 {
+        if unsafe { pyo3::ffi::PyUnicode_READY(object) } != 0 {
             // SAFETY: only reached with the GIL held, and an exception set.
             return Err(unsafe { PyErr::fetch(Python::assume_attached()) });
         }

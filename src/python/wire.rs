@@ -81,8 +81,7 @@ impl Cutter {
             _ => Bound::new(py, StopSet::new(stops, tie, None, None, py)?)?,
         };
         let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
-        let mut options = Options::default();
-        options.matching = given.parse(py, false)?.core;
+        let mut options = Options { matching: given.parse(py, false)?.core, ..Options::default() };
         set(&mut options.choices, choices);
         set(&mut options.skip_chars, skip_chars);
         set(&mut options.cut_reasoning, cut_reasoning);
