@@ -1,6 +1,7 @@
 //! Replays what fuzzing has found, for ever, and tries each target on inputs of its own: no fuzzer needed.
 
 #![allow(clippy::cast_possible_truncation, reason = "offsets of short inputs")]
+#![allow(unreachable_pub, reason = "the targets belong to the crate in fuzz/, which needs them public")]
 
 #[path = "../fuzz/src/targets.rs"]
 mod targets;

@@ -207,7 +207,7 @@ fn truncate_usual<'py>(
             since += chars.len();
             if since > stream::SLICE_UNITS {
                 since = 0;
-                Python::attach(Python::check_signals)?;
+                stream::check_signals()?;
             }
         }
         Ok(read)

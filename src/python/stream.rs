@@ -272,7 +272,7 @@ impl State {
     fn advance_long<U: Unit>(&mut self, py: Python<'_>, units: &[U]) -> PyResult<Advance> {
         let matcher = &mut self.matcher;
         // An interrupt leaves the matcher as it was before the call.
-        py.detach(|| matcher.advance_in_slices(units, SLICE_UNITS, || Python::attach(Python::check_signals)))
+        py.detach(|| matcher.advance_in_slices(units, SLICE_UNITS, check_signals))
     }
 
     fn note_match<'py>(
@@ -449,6 +449,12 @@ impl State {
         let Self { decoder, errors, raw, flushed, last_text, .. } = *self;
         Self { matcher: self.matcher.clone(), decoder, errors, raw, flushed, last_text, extras }
     }
+}
+
+/// Notices Ctrl-C in the middle of work without the GIL.
+#[allow(clippy::redundant_closure_for_method_calls, reason = "the method itself is tied to one lifetime")]
+pub(super) fn check_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
 }
 
 /// `ValueError` for a chunk that comes after the end.
