@@ -12,7 +12,7 @@ from benches.peers import Peer
 @pytest.mark.parametrize("count", [4, 256])
 def test_the_lexemes_of_a_file(timer: Timer, rivals: dict[str, type[Peer]], count: int) -> None:
     stops = workloads.stops(count)
-    text = workloads.library_text(timer.size(8000, 400), stops)
+    text = workloads.library_text(timer.size(8000, 400))
     chunks = workloads.like_lexemes(text)
     timer.tell(workload=f"code stream, {count} stops", stops=count)
     sides = stream_sides(rivals, stops, text, workloads.like_lexemes)

@@ -16,7 +16,7 @@ def test_megabyte_chunks(timer: Timer, rivals: dict[str, type[Peer]], count: int
     """The rules of the engines are left out: they rescan the answer, or do nothing else than the textbook buffer here."""
     stops = workloads.stops(timer.size(count, min(count, 64)))
     chunk = timer.size(MEGABYTE, 2000)
-    text = workloads.library_text(4 * chunk, stops)
+    text = workloads.library_text(4 * chunk)
     taking = {name: peer for name, peer in rivals.items() if not name.endswith("rule")}
     timer.tell(workload=f"long documents, {count:,} stops", stops=count)
     sides = stream_sides(taking, stops, text, workloads.every(chunk))

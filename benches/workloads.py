@@ -56,7 +56,7 @@ def stops(count: int) -> tuple[str, ...]:
         lambda: f"\n{name(3, 5).title()} {name(3, 5)}:",
         lambda: f"### {name(3, 5).title()} {name(3, 5).title()}",
         lambda: f"</{name(3, 5)}-{name(3, 5)}>",
-        lambda: f"{name(3, 5)} {name(3, 5)} {name(2, 4)}",
+        lambda: f"{name(3, 5).title()} {name(3, 5)} {name(2, 4)}",
     ]
     found = dict.fromkeys(NATURAL[:count])
     while len(found) < count:
@@ -129,22 +129,17 @@ def emoji_text(length: int) -> str:
 
 
 def library_files() -> Iterator[str]:
-    """The sources of this Python's own library, file by file."""
-    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-        if "site-packages" in path.parts:
-            continue
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue  # tests of codecs hold files that are not UTF-8
+    """The sources of this Python's own library, file by file: the modules, without packages."""
+    for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text = path.read_text("utf-8")
         if text.isascii():
             yield text
 
 
 @cache
-def library_text(length: int, without: tuple[str, ...] = ()) -> str:
-    """Real text: files of the library that hold none of the stops, repeated if there are too few of them."""
-    files = (text for text in library_files() if not any(stop in text for stop in without))
+def library_text(length: int) -> str:
+    """Real text: files of the library in which no natural stop stands, repeated if there are too few of them."""
+    files = (text for text in library_files() if not any(stop in text for stop in NATURAL))
     found = first(length, files)
     return (found * (length // len(found) + 1))[:length]
 
