@@ -20,7 +20,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shel
 comma := ,
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations bench fuzz crate msrv \
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations bench bench-report fuzz crate msrv \
 	dist sdist wheels check-dist test-dist docs clean
 
 help: ## list the targets
@@ -102,7 +102,7 @@ test-python: $(STAMPS)/dev $(STAMPS)/build ## pytest against the installed modul
 test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in several threads at once
 	$(call say,Python tests in threads)
 	@$(PIP) install --group threads
-	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py
+	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py --ignore=benches
 
 # An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
 NEIGHBOURS := $(VENV)/integrations
@@ -123,8 +123,18 @@ test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters agains
 	$(call say,Neighbours)
 	PYTHONPATH=python $(NEIGHBOURS_PY) -m pytest --quiet tests/integrations
 
-bench: $(STAMPS)/dev $(STAMPS)/build ## benchmarks (minutes; nothing else should run beside them)
-	$(PY) -m pytest benches --benchmark-enable --benchmark-only
+RIVALS := "pyahocorasick>=2.3,<3" "ahocorasick-rs>=1,<2" "daachorse>=0.5,<0.6" "hyperscan>=0.9,<0.10" "pyperscan>=0.4,<0.5"
+$(STAMPS)/rivals: Makefile $(STAMPS)/dev
+	$(call say,Rivals for the benchmarks)
+	@for rival in $(RIVALS); do $(PIP) install --only-binary :all: "$$rival" || echo "left out: $$rival"; done
+	@touch $@
+
+bench: $(STAMPS)/rivals $(STAMPS)/build ## all benchmarks, results in benches/results (minutes; run nothing beside them)
+	$(call say,Benchmarks)
+	$(PY) -m benches.run
+
+bench-report: $(STAMPS)/dev $(STAMPS)/build ## the tables and the chart of docs/performance.md, from the newest results
+	$(PY) -m benches.report
 
 crate: ## the Rust crate on its own: package, documentation without warnings
 	$(call say,Crate)

@@ -154,7 +154,9 @@ def experiment(sizes: list[int], seconds: float) -> Iterator[Figures]:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.3
-    print(f"{'characters':>10} {'way':14} {'alone ns':>11} {'median ns':>11} {'p99 ns':>11} {'neighbour':>9} {'2 threads':>9}")
+    print(
+        f"{'characters':>10} {'way':14} {'alone ns':>11} {'median ns':>11} {'p99 ns':>11} {'neighbour':>9} {'2 threads':>9}"
+    )
     for figures in experiment(SIZES, seconds):
         at = asdict(figures)
         print(

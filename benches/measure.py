@@ -45,7 +45,9 @@ class Timer:
         """Puts facts beside the result."""
         self.benchmark.extra_info.update(facts)
 
-    def compare(self, sides: Mapping[str, Side], *, per: int, unit: str, rounds: int, patience: float = PATIENCE) -> None:
+    def compare(
+        self, sides: Mapping[str, Side], *, per: int, unit: str, rounds: int, patience: float = PATIENCE
+    ) -> None:
         """Times the sides, of which `holdback` is one. A result is the time of a run divided by `per`, in ns; `unit` names it."""
         others = {name: side for name, side in sides.items() if name != OURS}
         taken: dict[str, list[int | None]] = {name: [] for name in others}

@@ -66,7 +66,9 @@ def of_set(peer: type[Peer], count: int) -> dict[str, float]:
 
 def apart(*arguments: str) -> dict[str, float]:
     """This script in a new process."""
-    done = subprocess.run([sys.executable, "-m", "benches.memory", *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benches.memory", *arguments], capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout)
 
 

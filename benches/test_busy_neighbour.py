@@ -51,7 +51,8 @@ def test_tokens_beside_a_busy_thread(timer: Timer, c_floor: type[Peer]) -> None:
     timer.tell(workload="tokens beside a busy thread", unit="ns/chunk")
     timer.tell(
         percentiles={
-            way: {f"p{p}": min(turn[len(turn) * p // 100] for turn in turns) for p in (50, 99)} for way, turns in found.items()
+            way: {f"p{p}": min(turn[len(turn) * p // 100] for turn in turns) for p in (50, 99)}
+            for way, turns in found.items()
         }
     )
 

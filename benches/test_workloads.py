@@ -42,4 +42,3 @@ def test_stop_lists_are_as_long_as_asked_and_the_same_each_time(count: int) -> N
     assert len(set(stops)) == count
     assert stops == workloads.stops.__wrapped__(count)
     assert stops[: len(workloads.NATURAL)] == workloads.NATURAL[:count]
-
