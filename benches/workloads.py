@@ -71,13 +71,14 @@ def never_seen(known: Sequence[str], number: int) -> list[str]:
 
 # --- texts -----------------------------------------------------------------------------------------------------------
 
-WORDS = (
+WORDS = re.findall(
+    r"\w+",
     "the of and a to in is that for it as with on be this by are or from an at which can not we if will its one has when "
     "would there their more so about all time each other into then than only some could these two may first new very "
     "model text value answer because function example step number result state question between under order given "
     "without point line however several possible simple system process different second called therefore water light "
-    "history language country people together actually remember consider following difference"
-).split()  # noqa: SIM905 - a list of a hundred literals is no easier to read
+    "history language country people together actually remember consider following difference",
+)
 CODE = (
     "def load(path):\n    return open(path).read()\n",
     "for (int i = 0; i < n; i++) {\n    sum += a[i];\n}\n",
