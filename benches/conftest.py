@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,18 @@ from benches.peers import Peer, installed
 from benches.peers.ours import Floor, Holdback
 from holdback import _core
 
+HERE = Path(__file__).parent
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("benchmark_enable", False) and _core.__profile__ != "release":
         pytest.exit(f"holdback._core is a {_core.__profile__} build: its numbers mean nothing. Run `make build`.", 2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.benchmark(timer=time.thread_time, disable_gc=True))
 
 
 @pytest.fixture

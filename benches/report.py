@@ -39,6 +39,10 @@ def ns(value: float | None) -> str:
     raise AssertionError
 
 
+def many(count: int) -> str:
+    return f"{count:,} {'stop' if count == 1 else 'stops'}"
+
+
 def side(workload: dict[str, Any] | None, name: str) -> str:
     """Minimum, and median in brackets."""
     found = (workload or {}).get("sides", {}).get(name)
@@ -60,6 +64,14 @@ def compared(result: Result, columns: dict[str, str]) -> str:
     rows = [[name, *(side(workload, name) for workload in found.values())] for name in names(found.values())]
     return table(["", *found], rows)
 
+
+WAYS = {
+    "holdback": "holdback",
+    "walk": "walk, kept",
+    "walk_detached": "walk, released",
+    "scan": "scan, kept",
+    "scan_detached": "scan, released",
+}
 
 # --- sections --------------------------------------------------------------------------------------------------------
 
@@ -95,7 +107,7 @@ def steps(result: Result) -> str:
 
 
 def tokens(result: Result) -> str:
-    return compared(result, {f"{count} stops": f"token stream, {count} stops" for count in (1, 4, 16, 256)})
+    return compared(result, {many(count): f"token stream, {count} stops" for count in (1, 4, 16, 256)})
 
 
 def other_streams(result: Result) -> str:
@@ -118,11 +130,11 @@ def documents(result: Result) -> str:
         return f"{1e3 / found['min']:,.0f} ({1e3 / found['median']:,.0f})" if found else "-"
 
     rows = [[name, *(speed(workload, name) for workload in columns.values())] for name in names(columns.values())]
-    return table(["MB/s", *(f"{count:,} stops" for count in columns)], rows)
+    return table(["MB/s", *map(many, columns)], rows)
 
 
 def builds(result: Result) -> str:
-    columns = {f"new set, {count:,} stops": f"new set, {count:,} stops" for count in (1, 4, 8, 100_000)}
+    columns = {f"new set, {many(count)}": f"new set, {count:,} stops" for count in (1, 4, 8, 100_000)}
     return compared(result, columns)
 
 
@@ -153,19 +165,19 @@ def memory(result: Result) -> str:
 
 
 def gil(result: Result) -> str:
+    """By size; the floor's two walks, each keeping and releasing, and holdback."""
     figures = result["suites"].get("GIL kept or released, by size", {}).get("figures", [])
-    rows = [
-        [
-            f"{at['size']:,}",
-            at["way"],
-            *(ns(at[key]) for key in ("alone", "median", "p99")),
-            f"{at['neighbour']:.0%}",
-            f"{at['two_threads']:.2f}",
-        ]
-        for at in figures
-    ]
-    head = ["characters", "way", "alone", "median beside", "p99 beside", "neighbour's pace", "two threads"]
-    return table(head, rows)
+    found: dict[int, dict[str, dict[str, float]]] = {}
+    for at in figures:
+        found.setdefault(at["size"], {})[at["way"]] = at
+    shown: list[tuple[str, Callable[[float], str]]] = [("alone", ns), ("mean", ns), ("p99", ns)]
+    shown += [("neighbour", "{:.0%}".format), ("two_threads", "{:.2f}".format)]
+    rows = []
+    for size, ways in found.items():
+        for key, show in shown:
+            head = f"**{size:,}** {key}" if key == "alone" else key.replace("_", " ")
+            rows.append([head, *(show(ways[way][key]) if way in ways else "-" for way in WAYS)])
+    return table(["characters", *WAYS.values()], rows)
 
 
 def core(result: Result) -> str:

@@ -25,7 +25,7 @@ from benches.peers import PEERS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
-OPTIONS = ["--benchmark-enable", "--benchmark-only", "--benchmark-disable-gc", "--benchmark-columns=min,median,rounds"]
+OPTIONS = ["--benchmark-enable", "--benchmark-only", "--benchmark-columns=min,median,rounds"]
 OPTIONS += ["--timeout=900", "-p", "no:cacheprovider", "-q"]
 CORE = ["cargo", "bench", "--locked", "--quiet", "--bench", "core", "--"]
 CORE += ["--warm-up-time", "0.5", "--measurement-time", "1.5", "--sample-size", "30"]
@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
     """Of Python, of the compilers, and of every rival that is installed."""
     found = {"python": platform.python_version(), "holdback": holdback.__version__}
     found["rustc"] = output_of("rustc", "--version").removeprefix("rustc ")
-    found["cc"] = (output_of(os.environ.get("CC", "cc"), "--version").splitlines() or [""])[0]
+    found["cc"] = (output_of(os.environ.get("CC", "cc"), "--version").splitlines() or [""])[0].removeprefix("cc ")
     for name in [*PEERS, "pytest-benchmark"]:
         try:
             found[name] = importlib.metadata.version(name)

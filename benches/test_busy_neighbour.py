@@ -60,13 +60,13 @@ def test_tokens_beside_a_busy_thread(timer: Timer, c_floor: type[Peer]) -> None:
 @pytest.mark.parametrize("size", [64 << 10, 1 << 20])
 def test_two_threads(timer: Timer, size: int) -> None:
     """Text read by two threads for each that one reads, in turns; the best turn, since other programs run here too."""
-    size, seconds = (size, 0.3) if timer.real else (32 << 10, 0.003)
+    size, seconds = (size, 0.2) if timer.real else (32 << 10, 0.003)
     chunk = workloads.library_text(size)[:-1] + "."
     known = Holdback.build(workloads.stops(4))
     pace = partial(gil.read, lambda: known.stream().feed, chunk)
 
     def turns() -> list[float]:
-        return [pace(2, seconds) / max(pace(1, seconds), 1e-12) for _ in range(timer.size(7, 1))]
+        return [pace(2, seconds) / max(pace(1, seconds), 1e-12) for _ in range(timer.size(12, 1))]
 
     found = timer.benchmark.pedantic(turns, rounds=1, iterations=1)
     timer.tell(workload=f"two threads, chunks of {size >> 10} KiB", gains=sorted(found))

@@ -19,7 +19,7 @@ LIBRARIES = ["pyahocorasick", "ahocorasick_rs", "daachorse"]
 def test_one_stream(timer: Timer, rivals: dict[str, type[Peer]]) -> None:
     known = Holdback.build(workloads.stops(4))
     timer.benchmark.pedantic(lambda: [known.stream() for _ in range(100)], rounds=timer.size(100, 1), iterations=1)
-    asked = rivals if timer.real else ["holdback"]
+    asked = [name for name in rivals if not name.endswith("rule")] if timer.real else ["holdback"]
     timer.tell(workload="memory of a stream, 4 stops", unit="ns/100 streams")
     timer.tell(memory={name: memory.apart("stream", name) for name in asked})
 

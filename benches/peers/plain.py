@@ -14,6 +14,7 @@ class Textbook(Window):
 
     name = "textbook buffer"
     rule = "str.find for each stop over tail and chunk; list order decides"
+    most_stops = 1000
 
     @classmethod
     def build(cls, stops: Sequence[str]) -> Any:
@@ -32,6 +33,7 @@ class Alternation(Window):
 
     name = "re alternation"
     rule = "re.search for all stops over tail and chunk; earliest start decides"
+    most_stops = 1000
 
     @classmethod
     def build(cls, stops: Sequence[str]) -> Any:
