@@ -2,8 +2,8 @@
 
 A *side* is one of the things compared. In each round every side in turn prepares itself (fresh text, a fresh stream: not
 timed) and runs once (timed). Holdback's turn is the one that pytest-benchmark times, so its own options and statistics apply;
-the others are timed around it, with the same clock (conftest.py), and stand in `extra_info`, with the ratios: the median over the rounds of holdback's time
-divided by the side's time *in the same round*.
+the others are timed around it, with the same clock (conftest.py), and stand in `extra_info`, with the ratios: the median over
+the rounds of holdback's time divided by the side's time *in the same round*.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SGLang(Peer):
                 return out, stop
         for stop in self.stops:
             for size in range(1, min(len(stop), len(tail)) + 1):
-                if tail.endswith(stop[:size]):
+                if tail[-size:] == stop[:size]:
                     return "", None
         return self.flush(), None
 
