@@ -1,11 +1,19 @@
 //! What is fuzzed: each target is a function of bytes that panics when a promise is broken.
 //!
 //! `core`, `bytes` and `text` compare a stream with the naive twin after every chunk; `decode` compares the incremental decoder
-//! with the standard library. The bytes are read as a list of stops and a text over a few letters, so that nearly every input means
+//! with the standard library; `scope`, `snapshot` and `wire` have no oracle and check what must hold for any cutting. The bytes are read as a list of stops and a text over a few letters, so that nearly every input means
 //! something and stops collide all the time.
 
 #[path = "../../tests/twin/mod.rs"]
 mod twin;
+
+#[path = "scope.rs"]
+mod scope;
+#[path = "wire.rs"]
+mod wire;
+
+pub use scope::{scope, snapshot};
+pub use wire::wire;
 
 use holdback::{ByteStream, Decoded, Decoder, Errors, Limits, Matcher, Paths, StopList, StopSet, Stream, StreamOptions, Tie};
 use twin::{Seen, Twin};
@@ -14,7 +22,15 @@ use twin::{Seen, Twin};
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const ALL: &[(&str, Target)] = &[("core", core), ("bytes", bytes), ("text", text), ("decode", decode)];
+pub const ALL: &[(&str, Target)] = &[
+    ("core", core),
+    ("bytes", bytes),
+    ("text", text),
+    ("decode", decode),
+    ("scope", scope),
+    ("snapshot", snapshot),
+    ("wire", wire),
+];
 
 /// Letters that collide in every way: ASCII, one Latin-1, CJK that share their first bytes, emoji that share three.
 const LETTERS: [char; 8] = ['a', 'b', '\n', 'é', '語', '話', '😀', '😁'];

@@ -7,6 +7,7 @@
 use super::marks::Marks;
 use super::matcher::Engine;
 use super::{Match, Matcher};
+use crate::automaton::MATCH;
 use crate::scope::{Frozen, Scoped};
 
 /// What [`Matcher::snapshot`] gives and [`Matcher::restore`] takes, beside the set and the options.
@@ -72,7 +73,8 @@ impl Matcher {
                 let automaton = self.set.automaton(plain.over);
                 let units: Vec<u32> = plain.over.units(&window).collect();
                 let (state, read) = automaton.walk(0, &units);
-                let whole = read == units.len() && automaton.depth(state) as usize == read;
+                // A state at which a stop ends is no place to go on from: its stream is over.
+                let whole = read == units.len() && state & MATCH == 0 && automaton.depth(state) as usize == read;
                 let lossless = units.is_empty() == window.is_empty();
                 if !whole || !lossless || read as u64 > seen {
                     return None;
