@@ -99,6 +99,10 @@ test-python: $(STAMPS)/dev $(STAMPS)/build ## pytest against the installed modul
 	$(call say,Python tests)
 	$(PY) -m pytest --quiet
 
+test-deep: $(STAMPS)/dev $(STAMPS)/build ## the property tests with many more examples (an hour or more)
+	$(call say,Python property tests$(comma) deep)
+	HYPOTHESIS_PROFILE=deep $(PY) -m pytest --quiet -o timeout=0 tests/test_differential.py tests/test_properties.py
+
 test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in several threads at once
 	$(call say,Python tests in threads)
 	@$(PIP) install --group threads
