@@ -86,6 +86,10 @@ class Upstream:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        if not first.startswith("POST") or not self.replies:  # some look around first, for a list of models
+            writer.write(b"HTTP/1.1 404 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            writer.close()
+            return
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         seen = Seen(first.split(" ")[1], headers, json.loads(body) if body else None)
         self.seen.append(seen)
@@ -113,8 +117,7 @@ class Upstream:
             await writer.drain()
             seen.sent += 1
             if reply.breaks_after == at:
-                writer.transport.abort()
-                return
+                return  # without the end that the client was promised
             wait = PATIENCE if reply.leaves_after == at else PAUSE
             with contextlib.suppress(asyncio.TimeoutError):
                 if await asyncio.wait_for(reader.read(1), wait) == b"":

@@ -218,7 +218,7 @@ class _Answer:
             self.from_client = asyncio.ensure_future(self._receive())
         ended = asyncio.ensure_future(self.ended.wait())
         try:
-            await asyncio.wait({self.from_client, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self.from_client, ended), return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
         if self.ended.is_set():
