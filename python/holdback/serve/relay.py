@@ -7,6 +7,7 @@ chunk and what its cutter holds back.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Literal
@@ -36,7 +37,12 @@ class Meter:
         """A chunk of ``came`` bytes was cut between two moments, and ``went`` bytes left."""
         self.bytes_in += came
         self.bytes_out += went
-        self.added.add(end - start)
+        added = self.added
+        taken = end - start
+        added.counts[bisect_left(ADDED_BOUNDS, taken)] += (
+            1  # as Tally.add does, without its call: this runs for every chunk
+        )
+        added.total += taken
         if went < came:
             if self.held_since is None:
                 self.held_since = start
@@ -57,8 +63,17 @@ async def cut(
 
     Raises :class:`UpstreamError` when the upstream breaks off or sends what cannot be read; all that can be sent has been sent then.
     """
-    feed = cutter.feed
-    while chunk := await _next(answer, cutter, send):
+    read, feed, count = answer.next, cutter.feed, meter.count
+    while True:
+        try:
+            chunk = await read()
+        except UpstreamError:
+            await _send_rest(
+                send, _finished(cutter)
+            )  # what was held is text that the upstream did send: nothing may be lost
+            raise
+        if not chunk:
+            break
         start = perf_counter()
         try:
             data = feed(chunk)
@@ -67,11 +82,11 @@ async def cut(
             raise UpstreamError(MALFORMED, f"the upstream's stream cannot be read: {error}") from error
         if cutter.ended and cutter.matches and not drain:
             answer.close()  # first of all: from here on every token is generated in vain
-            meter.count(len(chunk), len(data), start, perf_counter())
+            count(len(chunk), len(data), start, perf_counter())
             meter.held_since = None  # what was held was the stop
             await _send_rest(send, data)
             return "stop"
-        meter.count(len(chunk), len(data), start, perf_counter())
+        count(len(chunk), len(data), start, perf_counter())
         if data:
             await send(data)
     try:
@@ -85,17 +100,11 @@ async def cut(
     return "drained" if cutter.matches else "upstream"
 
 
-async def _next(answer: Answer, cutter: Cutter, send: Callable[[bytes], Awaitable[None]]) -> bytes:
+def _finished(cutter: Cutter) -> bytes:
     try:
-        return await answer.next()
-    except UpstreamError:
-        # What was held is text that the upstream did send; nothing may be lost.
-        try:
-            rest = cutter.finish()
-        except WireError as error:
-            rest = error.output
-        await _send_rest(send, rest)
-        raise
+        return cutter.finish()
+    except WireError as error:
+        return error.output
 
 
 async def _send_rest(send: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
