@@ -26,8 +26,9 @@ say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
-demo: $(STAMPS)/build ## stream a document through `holdback cut` and show what happens
+demo: $(STAMPS)/build $(STAMPS)/serve ## `holdback cut` on a document, `holdback serve` in front of a model: each step shown
 	@$(PY) examples/demo.py
+	@$(PY) examples/demo_serve.py
 
 test: lint test-rust types test-python ## everything that must be green: lints, types, Rust and Python tests
 
@@ -47,6 +48,11 @@ $(STAMPS)/build-tools: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
 	$(call say,Development tools)
 	@$(PIP) install --group dev
+	@touch $@
+
+$(STAMPS)/serve: pyproject.toml $(STAMPS)/venv
+	$(call say,What the gateway needs)
+	@$(PIP) install --group serve
 	@touch $@
 
 # A stale module beside the sources would win over the new one, so it goes first. Release profile: a debug build is

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from holdback.serve.config import Config, Upstream, parse_toml, read_toml
 from holdback.serve.demo import frames
 from holdback.serve.failures import body, frame
 from holdback.serve.frames import objects
-from holdback.serve.metrics import Tally
+from holdback.serve.metrics import Metrics, Tally
 from holdback.serve.planning import MAX_PLANNED_CHARS, prepare, split_stops
 from holdback.serve.routes import climbs, dialect_of, find_target
 from holdback.serve.upstream import end_to_end
@@ -311,6 +313,25 @@ def test_all_settings_can_stand_in_a_file() -> None:
     written = {name: getattr(Config(), name) for name in Config.__dataclass_fields__ if name != "upstreams"}
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in written.items())
     assert parse_toml(text) == {**written, "upstreams": ()}
+
+
+def test_the_settings_of_the_manual_are_the_defaults() -> None:
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    config = Config(**parse_toml(text))
+    assert replace(config, upstreams=()) == Config()
+    assert set(re.findall(r"^(\w+) =", text.partition("[upstreams")[0], re.MULTILINE)) == set(
+        Config.__dataclass_fields__
+    ) - {"upstreams"}
+    big = config.upstreams[1]
+    assert (big.provider, big.asleep_inside) == ("vllm", (("<think>", "</think>"),))
+
+
+def test_the_metrics_of_the_manual_are_those_there_are() -> None:
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `(holdback_\w+)` \|", page, re.MULTILINE))
+    there = re.findall(r"^# TYPE (\w+) (\w+)$", Metrics().text()[0].decode(), re.MULTILINE)
+    assert told == {name for name, _ in there if not name.endswith("_created")}
 
 
 def test_the_extra_and_the_group_are_the_same() -> None:
