@@ -27,16 +27,16 @@ impl Fields<'_> {
 fn stream(fields: &mut Fields<'_>) -> Option<Matcher> {
     let stops = fields.words(3, 4);
     let flags = fields.byte();
-    let region = (flags & 1 != 0).then(|| (fields.word(2).into_bytes(), fields.word(2).into_bytes()));
+    let region = (flags & 0b1 != 0).then(|| (fields.word(2).into_bytes(), fields.word(2).into_bytes()));
     let scope = Scope {
         arm_after: u64::from(flags >> 5),
-        start_asleep: region.is_some() && flags & 2 != 0,
+        start_asleep: region.is_some() && flags & 0b10 != 0,
         asleep_inside: region.into_iter().collect(),
         keep_whole: fields.words(2, 4).into_iter().map(String::into_bytes).collect(),
     };
-    let include_stop = match flags & 12 {
+    let include_stop = match flags & 0b1100 {
         0 => Include::All,
-        4 => Include::Only(stops.iter().take(1).map(|stop| stop.clone().into_bytes()).collect()),
+        0b0100 => Include::Only(stops.iter().take(1).map(|stop| stop.clone().into_bytes()).collect()),
         _ => Include::None,
     };
     let set = StopSet::new(&stops).expect("the stops of the target are valid");
