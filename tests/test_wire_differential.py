@@ -90,3 +90,11 @@ def check(case: Case, cuts: list[int], twin: Any) -> None:
 def test_streams_with_choices(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
     case = data.draw(cases(dialect))
     check(case, cuts, Twin(dialect, case.stops, case.options))
+
+
+@pytest.mark.parametrize("dialect", list(TWINS))
+@given(data=st.data(), cuts=st.lists(st.integers(0, 1 << 30), max_size=6))
+@settings(max_examples=60)
+def test_streams_of_typed_events(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
+    case = data.draw(event_cases(dialect))
+    check(case, cuts, TWINS[dialect](case.stops, case.options))

@@ -3,7 +3,7 @@
 mod wire_client;
 
 use holdback::StopSet;
-use holdback::wire::{Cutter, Dialect, OnMatch, Options};
+use holdback::wire::{Cutter, Dialect, OnMalformed, OnMatch, Options};
 use wire_client::{Recorded, read, recorded};
 
 fn cut(recorded: &Recorded, pieces: &[&[u8]], options: &Options) -> (Vec<u8>, Cutter) {
@@ -104,4 +104,91 @@ fn names_of_dialects_go_both_ways() {
     }
     let error = "openai".parse::<Dialect>().unwrap_err().to_string();
     assert!(error.contains("\"openai\"") && error.contains("openai.chat, openai.completions"), "{error}");
+}
+
+/// A generator of numbers good enough to break things with.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides.max(1)
+    }
+}
+
+/// What a cutter makes of some input: bytes, matches, end, error.
+type Outcome = (Vec<u8>, usize, bool, Option<String>);
+
+fn outcome(dialect: Dialect, stops: &StopSet, options: &Options, pieces: &[&[u8]]) -> Outcome {
+    let mut cutter = Cutter::new(dialect, stops, options.clone()).unwrap();
+    let mut out = Vec::new();
+    let mut result = Ok(());
+    for piece in pieces {
+        result = result.and_then(|()| cutter.feed(piece, &mut out));
+    }
+    let result = result.and_then(|()| cutter.finish(&mut out));
+    (out, cutter.matches().len(), cutter.ended(), result.err().map(|error| error.to_string()))
+}
+
+/// Damages a body: bytes changed, dropped, doubled, blocks swapped in from elsewhere.
+fn damage(body: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = body.to_vec();
+    for _ in 0..=dice.roll(4) {
+        let (at, len) = (dice.roll(bytes.len()), dice.roll(30));
+        let end = (at + len).min(bytes.len());
+        match dice.roll(6) {
+            0 => bytes[at] = b"\"\\{}[],:\n\r \x00\xff\xe4u012"[dice.roll(18)],
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let copy = bytes[at..end].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            3 => {
+                let from = dice.roll(other.len());
+                bytes.splice(at..end, other[from..(from + len).min(other.len())].iter().copied());
+            }
+            4 => {
+                let piece: &[u8] = [&b"\\ud83d"[..], b"\\ude00", b"null", b"\"error\":1,", b"\r", b"Obs", b"END"][dice.roll(7)];
+                bytes.splice(at..at, piece.iter().copied());
+            }
+            _ => bytes.truncate(end.max(1)),
+        }
+        if bytes.is_empty() {
+            bytes.push(b'{');
+        }
+    }
+    bytes
+}
+
+#[test]
+fn damaged_streams_never_panic_and_do_not_depend_on_the_cutting() {
+    let recorded = recorded();
+    let mut dice = Dice(20_260_930);
+    let (mut failed, mut cut) = (0, 0);
+    for round in 0..6_000 {
+        let one = &recorded[round % recorded.len()];
+        let body = damage(&one.body, &recorded[dice.roll(recorded.len())].body, &mut dice);
+        let set = StopSet::new(&one.stops).unwrap();
+        let mut options = if dice.roll(2) == 0 { Options::default() } else { draining() };
+        options.cut_reasoning = dice.roll(2) == 0;
+        options.choices = 1 + u32::try_from(dice.roll(2)).unwrap();
+        options.on_malformed = if dice.roll(3) == 0 { OnMalformed::Pass } else { OnMalformed::Fail };
+        options.max_frame_bytes = if dice.roll(5) == 0 { 300 } else { 1 << 20 };
+        let dialect = if dice.roll(8) == 0 { Dialect::ALL[dice.roll(9)] } else { one.dialect.parse().unwrap() };
+        let whole = outcome(dialect, &set, &options, &[&body]);
+        let at = dice.roll(body.len());
+        let halves = outcome(dialect, &set, &options, &[&body[..at], &body[at..]]);
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        let single = outcome(dialect, &set, &options, &bytes);
+        for (how, other) in [("at a byte", &halves), ("byte by byte", &single)] {
+            let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.0).into_owned();
+            assert_eq!(text(&whole), text(other), "{dialect} cut {how} ({at}):\n{}", String::from_utf8_lossy(&body));
+            assert_eq!(whole, *other, "{dialect} cut {how} ({at}):\n{}", String::from_utf8_lossy(&body));
+        }
+        failed += usize::from(whole.3.is_some());
+        cut += usize::from(whole.1 > 0);
+        let mut cutter = Cutter::new(dialect, &set, options).unwrap();
+        let _ = cutter.body(&body, &mut Vec::new());
+    }
+    assert!(failed > 500 && cut > 500, "the damage is neither too great nor too small: {failed} failed, {cut} cut");
 }

@@ -5,6 +5,7 @@ A stream is made as objects first (what the twin reads) and then written down in
 
 from __future__ import annotations
 
+import copy
 import json
 from dataclasses import dataclass
 from random import Random
@@ -339,3 +340,100 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
             frames += writer.noise_frames()
         frames.append(writer.frame(data))
     return Case(dialect, stops, draw(options_for(dialect, count)), frames, writer.end)
+
+
+# --- typed events -----------------------------------------------------------------------------------------------------
+
+
+def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) -> list[Json]:
+    """A message of text, thinking and tool blocks."""
+    made: list[Json] = []
+    if noise.random() < 0.8:
+        made.append({"type": "message_start", "message": {"content": [], "usage": {"output_tokens": noise.randint(1, 9)}}})
+    for index, (kind, deltas) in enumerate(blocks):
+        first = noise.choice(["", "", "a"]) if kind == "text" else ""
+        name = {"text": "text", "thinking": "thinking", "tool_use": "partial_json"}[kind]
+        made.append({"type": "content_block_start", "index": index, "content_block": {"type": kind, name: first}})
+        delta = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}[kind]
+        made += [
+            {"type": "content_block_delta", "index": index, "delta": {"type": delta, name: text}} | ({"x": 1} if noise.random() < 0.2 else {})
+            for text in deltas
+        ]
+        if noise.random() < 0.2:
+            made.append({"type": "ping"})
+        if noise.random() < 0.9:
+            made.append({"type": "content_block_stop", "index": index})
+    if noise.random() < 0.15:
+        made.insert(noise.randint(0, len(made)), {"type": "error", "error": {"message": "END"}})
+    if ends:
+        made.append({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 12}})
+        made.append({"type": "message_stop"})
+    return made
+
+
+def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, logprobs: bool) -> list[Json]:
+    """A response of messages, reasoning and calls, with its repeats."""
+    base = {"id": "resp", "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    made: list[Json] = [{"type": "response.created", "response": base}] if noise.random() < 0.8 else []
+    output: list[Json] = []
+    for index, (kind, deltas) in enumerate(blocks):
+        if kind == "tool_use":
+            call = {"type": "function_call", "arguments": "END", "content": []}
+            made.append({"type": "response.function_call_arguments.delta", "output_index": index, "delta": "".join(deltas)})
+            made.append({"type": "response.output_item.done", "output_index": index, "item": call})
+            output.append(call)
+            continue
+        name = "output_text" if kind == "text" else "reasoning_text"
+        item: Json = {"id": f"i{index}", "type": "message" if kind == "text" else "reasoning", "status": "in_progress", "content": []}
+        if noise.random() < 0.8:
+            made.append({"type": "response.output_item.added", "output_index": index, "item": copy.deepcopy(item)})
+        halves = [deltas] if noise.random() < 0.7 else [deltas[: len(deltas) // 2], deltas[len(deltas) // 2 :]]
+        for content, half in enumerate(halves):
+            place = {"item_id": f"i{index}", "output_index": index, "content_index": content}
+            part: Json = {"type": name, "text": ""} | ({"logprobs": []} if kind == "text" else {})
+            if noise.random() < 0.8:
+                made.append({"type": "response.content_part.added", **place, "part": dict(part)})
+            rows: list[Json] = []
+            for text in half:
+                probs = entries(text, noise) if logprobs and kind == "text" else []
+                rows += probs
+                more = {"logprobs": probs} if kind == "text" else {}
+                made.append({"type": f"response.{name}.delta", **place, "delta": text, **more})
+            text = "".join(half)
+            part |= {"text": text} | ({"logprobs": rows} if kind == "text" else {})
+            item["content"].append(part)
+            made.append({"type": f"response.{name}.done", **place, "text": text})
+            made.append({"type": "response.content_part.done", **place, "part": dict(part)})
+        item["status"] = noise.choice(["completed", "incomplete"])
+        made.append({"type": "response.output_item.done", "output_index": index, "item": copy.deepcopy(item)})
+        output.append(item)
+    if noise.random() < 0.15:
+        made.insert(noise.randint(0, len(made)), {"type": "error", "message": "END"})
+    if ends:
+        status = noise.choice(["completed", "incomplete"])
+        last = base | {"status": status, "output": output, "incomplete_details": {"reason": "x"} if status == "incomplete" else None}
+        made.append({"type": f"response.{status}", "response": last})
+    if noise.random() < 0.8:
+        made = [event | {"sequence_number": number} for number, event in enumerate(made)]
+    return made
+
+
+@st.composite
+def event_cases(draw: st.DrawFn, dialect: str) -> Case:
+    noise = Random(draw(st.integers(0, 1 << 32)))
+    stops = draw(st.lists(st.sampled_from(STOPS), max_size=5, unique=True))
+    writer = Writer(dialect, noise, draw(st.sampled_from(["\n", "\n", "\r\n"])))
+    kinds = draw(st.lists(st.sampled_from(["text", "text", "thinking", "tool_use"]), min_size=1, max_size=3))
+    texts = [draw(st.lists(st.sampled_from(PIECES), max_size=8).map("".join)) for _ in kinds]
+    blocks = [(kind, cut_up(text, noise)) for kind, text in zip(kinds, texts, strict=True)]
+    ends = draw(st.booleans())
+    if dialect == "anthropic.messages":
+        made = anthropic(blocks, noise, ends)
+    else:
+        made = responses(blocks, noise, ends, draw(st.booleans()))
+    frames = []
+    for data in made:
+        if noise.random() < 0.1:
+            frames += writer.noise_frames()
+        frames.append(writer.frame(data))
+    return Case(dialect, stops, draw(options_for(dialect, 1)), frames, writer.end)
