@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_streams import Case, cases
+from wire_streams import Case, cases, event_cases
 from wire_twin import SHAPES, Frame, Twin
+from wire_twin_events import TWINS
 
 from holdback import wire
 

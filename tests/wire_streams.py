@@ -349,14 +349,17 @@ def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) ->
     """A message of text, thinking and tool blocks."""
     made: list[Json] = []
     if noise.random() < 0.8:
-        made.append({"type": "message_start", "message": {"content": [], "usage": {"output_tokens": noise.randint(1, 9)}}})
+        made.append(
+            {"type": "message_start", "message": {"content": [], "usage": {"output_tokens": noise.randint(1, 9)}}}
+        )
     for index, (kind, deltas) in enumerate(blocks):
         first = noise.choice(["", "", "a"]) if kind == "text" else ""
         name = {"text": "text", "thinking": "thinking", "tool_use": "partial_json"}[kind]
         made.append({"type": "content_block_start", "index": index, "content_block": {"type": kind, name: first}})
         delta = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}[kind]
         made += [
-            {"type": "content_block_delta", "index": index, "delta": {"type": delta, name: text}} | ({"x": 1} if noise.random() < 0.2 else {})
+            {"type": "content_block_delta", "index": index, "delta": {"type": delta, name: text}}
+            | ({"x": 1} if noise.random() < 0.2 else {})
             for text in deltas
         ]
         if noise.random() < 0.2:
@@ -366,7 +369,13 @@ def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) ->
     if noise.random() < 0.15:
         made.insert(noise.randint(0, len(made)), {"type": "error", "error": {"message": "END"}})
     if ends:
-        made.append({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 12}})
+        made.append(
+            {
+                "type": "message_delta",
+                "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+                "usage": {"output_tokens": 12},
+            }
+        )
         made.append({"type": "message_stop"})
     return made
 
@@ -379,12 +388,19 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
     for index, (kind, deltas) in enumerate(blocks):
         if kind == "tool_use":
             call = {"type": "function_call", "arguments": "END", "content": []}
-            made.append({"type": "response.function_call_arguments.delta", "output_index": index, "delta": "".join(deltas)})
+            made.append(
+                {"type": "response.function_call_arguments.delta", "output_index": index, "delta": "".join(deltas)}
+            )
             made.append({"type": "response.output_item.done", "output_index": index, "item": call})
             output.append(call)
             continue
         name = "output_text" if kind == "text" else "reasoning_text"
-        item: Json = {"id": f"i{index}", "type": "message" if kind == "text" else "reasoning", "status": "in_progress", "content": []}
+        item: Json = {
+            "id": f"i{index}",
+            "type": "message" if kind == "text" else "reasoning",
+            "status": "in_progress",
+            "content": [],
+        }
         if noise.random() < 0.8:
             made.append({"type": "response.output_item.added", "output_index": index, "item": copy.deepcopy(item)})
         halves = [deltas] if noise.random() < 0.7 else [deltas[: len(deltas) // 2], deltas[len(deltas) // 2 :]]
@@ -411,7 +427,11 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
         made.insert(noise.randint(0, len(made)), {"type": "error", "message": "END"})
     if ends:
         status = noise.choice(["completed", "incomplete"])
-        last = base | {"status": status, "output": output, "incomplete_details": {"reason": "x"} if status == "incomplete" else None}
+        last = base | {
+            "status": status,
+            "output": output,
+            "incomplete_details": {"reason": "x"} if status == "incomplete" else None,
+        }
         made.append({"type": f"response.{status}", "response": last})
     if noise.random() < 0.8:
         made = [event | {"sequence_number": number} for number, event in enumerate(made)]
@@ -427,10 +447,12 @@ def event_cases(draw: st.DrawFn, dialect: str) -> Case:
     texts = [draw(st.lists(st.sampled_from(PIECES), max_size=8).map("".join)) for _ in kinds]
     blocks = [(kind, cut_up(text, noise)) for kind, text in zip(kinds, texts, strict=True)]
     ends = draw(st.booleans())
-    if dialect == "anthropic.messages":
-        made = anthropic(blocks, noise, ends)
-    else:
-        made = responses(blocks, noise, ends, draw(st.booleans()))
+    logprobs = draw(st.booleans())
+    made = (
+        anthropic(blocks, noise, ends)
+        if writer.dialect == "anthropic.messages"
+        else responses(blocks, noise, ends, logprobs)
+    )
     frames = []
     for data in made:
         if noise.random() < 0.1:

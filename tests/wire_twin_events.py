@@ -293,7 +293,11 @@ class Responses(Events):
         if self.closed < 1:
             self.numbered_own(f"{name}.done", **place, text=lane.said, **({} if reasoning else {"logprobs": []}))
         if self.part is not None and isinstance(self.part.get("text"), str):
-            part = self.part | {"text": lane.said} | ({"logprobs": []} if isinstance(self.part.get("logprobs"), list) else {})
+            part = (
+                self.part
+                | {"text": lane.said}
+                | ({"logprobs": []} if isinstance(self.part.get("logprobs"), list) else {})
+            )
         else:
             part = {"type": name, "text": lane.said} | ({} if reasoning else {"annotations": [], "logprobs": []})
         if self.closed < 2:

@@ -5,6 +5,8 @@
 //! stands in skipped values (a number like `1.2.3`) is the business of whoever parses the frame next.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
+
 /// Where something is in the frame's JSON: `start..end` in bytes. A string's span is between its quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
@@ -331,6 +333,19 @@ pub(super) fn find(json: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, wante
         at += 8;
     }
     json.get(at..).and_then(|rest| rest.iter().position(|&byte| wanted(byte))).map_or(json.len(), |found| at + found)
+}
+
+/// A string's value, to be compared with words: unescaped, which costs something only if there is an escape in it.
+pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {
+    let raw = span.map_or(&[][..], |span| span.of(json));
+    if !raw.contains(&b'\\') {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = String::new();
+    match super::text::decode(raw, None, &mut text) {
+        Ok(_) => Cow::Owned(text.into_bytes()),
+        Err(_) => Cow::Borrowed(raw),
+    }
 }
 
 /// Sets a field once: a second value for the same key is malformed, since parsers differ in which one they take.

@@ -8,7 +8,7 @@
 use super::super::blocks::{Block, Blocks};
 use super::super::edit::Edits;
 use super::super::event::Event;
-use super::super::json::{Cursor, Kind, Result, Span, once};
+use super::super::json::{Cursor, Kind, Result, Span, once, word};
 use super::super::layout::Part;
 use super::super::options::{OnError, OnMatch, StopField};
 use super::super::{Context, Fault, text};
@@ -120,7 +120,7 @@ impl Anthropic {
             self.output_tokens.clear();
             self.output_tokens.extend_from_slice(tokens.of(event.json));
         }
-        match found.kind.map_or(&b""[..], |kind| kind.of(event.json)) {
+        match &*word(event.json, found.kind) {
             b"content_block_start" | b"content_block_delta" => {
                 if self.matched.is_some() {
                     return Ok(());
@@ -153,7 +153,7 @@ impl Anthropic {
     }
 
     fn read_block(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) -> std::result::Result<(), Fault> {
-        let reasoning = match found.piece.map_or(&b""[..], |piece| piece.of(event.json)) {
+        let reasoning = match &*word(event.json, found.piece) {
             b"text_delta" | b"text" => false,
             b"thinking_delta" | b"thinking" if cx.options.cut_reasoning => true,
             _ => {
@@ -161,7 +161,7 @@ impl Anthropic {
                 return Ok(());
             }
         };
-        let starts = found.kind.is_some_and(|kind| kind.of(event.json) == b"content_block_start");
+        let starts = *word(event.json, found.kind) == *b"content_block_start";
         let Some(span) = if reasoning { found.thinking } else { found.text }.filter(|span| !(starts && span.is_empty())) else {
             cx.sink.pass(event);
             return Ok(());
@@ -319,7 +319,7 @@ impl Anthropic {
         cursor.end()?;
         let list = list.unwrap_or_default();
         for (index, (span, found)) in blocks.iter().enumerate() {
-            let reasoning = match found.piece.map_or(&b""[..], |piece| piece.of(event.json)) {
+            let reasoning = match &*word(event.json, found.piece) {
                 b"text" => false,
                 b"thinking" if cx.options.cut_reasoning => true,
                 _ => continue,

@@ -10,7 +10,7 @@ use super::super::blocks::{Block, Blocks, Key};
 use super::super::edit::Edits;
 use super::super::entries::{Entries, Progress};
 use super::super::event::Event;
-use super::super::json::{Cursor, Kind, Result, Span, once};
+use super::super::json::{Cursor, Kind, Result, Span, once, word};
 use super::super::layout::Part;
 use super::super::options::{OnError, OnMatch, StopField};
 use super::super::{Context, Fault, text};
@@ -168,7 +168,8 @@ impl Responses {
         if self.after.is_empty() {
             self.after.extend_from_slice(event.after());
         }
-        let kind = found.kind.map_or(&b""[..], |kind| kind.of(event.json));
+        let kind = word(event.json, found.kind);
+        let kind = &*kind;
         let reasoning = kind == DELTA[1] || kind == DONE[1];
         if let Some(mut matched) = self.matched.take() {
             let result = self.drained(cx, event, &found, kind, &mut matched);
@@ -562,7 +563,7 @@ impl Responses {
             let parts = item.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
             for (content, span) in parts.iter().enumerate() {
                 let Ok(part) = object(json, *span) else { continue };
-                let reasoning = match part.kind.map_or(&b""[..], |kind| kind.of(json)) {
+                let reasoning = match &*word(json, part.kind) {
                     b"output_text" => false,
                     b"reasoning_text" if cx.options.cut_reasoning => true,
                     _ => continue,
@@ -613,7 +614,7 @@ fn cut_part(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Re
 
 fn cut_item(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
     let item = object(json, span)?;
-    if let Some(status) = item.status.filter(|status| status.of(json) == b"\"incomplete\"") {
+    if let Some(status) = item.status.filter(|status| *word(json, Some(*status)) == *b"\"incomplete\"") {
         edits.replace(status, b"\"completed\"");
     }
     let Some(list) = item.list else { return Ok(()) };
