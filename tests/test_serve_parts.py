@@ -24,8 +24,9 @@ from holdback.serve.failures import body, frame
 from holdback.serve.frames import objects
 from holdback.serve.metrics import Metrics, Tally
 from holdback.serve.planning import MAX_PLANNED_CHARS, prepare, split_stops
-from holdback.serve.routes import climbs, dialect_of, find_target
+from holdback.serve.routes import climbs, find_target
 from holdback.serve.upstream import end_to_end
+from holdback.stop_fields import dialect_of
 from holdback.wire import DIALECTS, Cutter, Dialect
 
 ROOT = Path(__file__).parent.parent
@@ -212,6 +213,12 @@ def test_what_no_stream_can_bring_is_cut_as_a_whole(dialect: Dialect, extra: dic
     assert prepare(ask, UP, path, "", Config()).mode == "body"
 
 
+def test_usage_figures_are_asked_for_where_they_can_be() -> None:
+    for provider, asked in ((None, True), ("openai", True), ("mistral", False)):
+        made = job("openai.chat", STOPS, stream=False, upstream=Upstream("x", "http://x", provider))
+        assert (b"include_usage" in made.body) == asked
+
+
 def test_an_echoed_prompt_is_skipped_and_counted_choices_add_up() -> None:
     def ask(**more: Any) -> Any:
         return read_ask("openai.completions", "/v1/completions", json.dumps({"stop": ["x"], **more}).encode(), Config())
@@ -235,7 +242,8 @@ def test_an_echoed_prompt_is_skipped_and_counted_choices_add_up() -> None:
         ("/v1beta/openai/chat/completions", "openai.chat"),
         ("/v1/completions", "openai.completions"),
         ("/completion", "llama.cpp"),
-        ("/completions", "llama.cpp"),
+        ("/completions", "openai.completions"),
+        ("/v1/threads/t/messages", None),
         ("/v1/responses", "openai.responses"),
         ("/v1/messages", "anthropic.messages"),
         ("/v1/messages/count_tokens", None),

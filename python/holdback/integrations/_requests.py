@@ -14,33 +14,16 @@ from typing import Any
 
 import holdback
 from holdback import StopSet, providers
-from holdback.wire import Cutter, Dialect
-
-# By the end of the path, because what stands in front differs: /v1, /v1beta/openai, /openai/deployments/x, /proxy/...
-_PATHS: tuple[tuple[str, Dialect], ...] = (
-    (r"/chat/completions$", "openai.chat"),
-    (r"/completions$", "openai.completions"),
-    (r"/responses$", "openai.responses"),
-    (r"/v1/messages$", "anthropic.messages"),
-    (r":(?:streamG|g)enerateContent$", "gemini"),
-    (r"/api/chat$", "ollama.chat"),
-    (r"/api/generate$", "ollama.generate"),
-    (r"/completion$", "llama.cpp"),
-    (r"/generate(?:_stream)?$", "tgi"),
+from holdback.stop_fields import (
+    count_choices,
+    dialect_of,
+    echoed_chars,
+    find_stops,
+    model_of,
+    put_stops,
+    wants_stream,
 )
-
-# Where stops stand in a body, from the outside in. The Responses API has no place for them; `stop` is what people add by hand.
-_FIELDS: dict[Dialect, tuple[str, ...]] = {
-    "openai.chat": ("stop",),
-    "openai.completions": ("stop",),
-    "openai.responses": ("stop",),
-    "anthropic.messages": ("stop_sequences",),
-    "gemini": ("generationConfig", "stopSequences"),
-    "ollama.chat": ("options", "stop"),
-    "ollama.generate": ("options", "stop"),
-    "llama.cpp": ("stop",),
-    "tgi": ("parameters", "stop"),
-}
+from holdback.wire import Cutter, Dialect
 
 # Whose facts hold for a host, and whose are assumed where nothing is known but the dialect.
 _HOSTS: tuple[tuple[str, dict[Dialect, str]], ...] = (
@@ -85,11 +68,6 @@ class Exchange:
         return Cutter(self.dialect, self.stops, max_choices=max(128, self.choices), **settings)
 
 
-def dialect_of(path: str) -> Dialect | None:
-    """The dialect of a POST to a path, `None` for a path that is none of a model's."""
-    return next((dialect for pattern, dialect in _PATHS if re.search(pattern, path)), None)
-
-
 def read_exchange(
     path: str,
     query: str,
@@ -121,10 +99,13 @@ def read_exchange(
         return None
     if not isinstance(body, dict):
         return None
-    given = _stops(body, dialect)
-    wanted = list(stop or ()) if given == [] else given
-    streams = _streams(body, dialect, path)
-    choices, skip_chars = _choices(body, dialect), _echoed(body, dialect)
+    try:
+        field, given = find_stops(dialect, body)
+    except ValueError:
+        return None
+    wanted = given or list(stop or ())
+    streams = wants_stream(dialect, path, body)
+    choices, skip_chars = count_choices(dialect, body), echoed_chars(dialect, body)
     if not wanted or skip_chars is None or (dialect == "gemini" and streams and "alt=sse" not in query.split("&")):
         return None  # nothing asked for; or an echo of unknown length; or an array that is streamed
     known = provider or next(
@@ -132,79 +113,15 @@ def read_exchange(
     )
     try:
         compiled = holdback.compile(wanted)
-        plan = providers.plan(compiled, known or _ASSUMED[dialect], _model(body, dialect, path), must_name=must_name)
+        plan = providers.plan(compiled, known or _ASSUMED[dialect], model_of(dialect, path, body), must_name=must_name)
     except (TypeError, ValueError):
         return None
     enforced = plan.enforce if known else list(compiled.stops)
     if not enforced:
         return None
-    changed = _put(body, dialect, plan.send, given)
+    try:
+        changed = plan.send != given and put_stops(body, field, plan.send)
+    except ValueError:
+        return None
     made = json.dumps(body, separators=(",", ":")).encode() if changed else raw
     return Exchange(dialect, holdback.compile(enforced), streams, choices, skip_chars, made)
-
-
-def _stops(body: dict[str, Any], dialect: Dialect) -> list[str] | None:
-    """The stops of a request: `[]` for none, `None` for something that is not a list of stops."""
-    value: Any = body
-    for name in _FIELDS[dialect]:
-        value = value.get(name) if isinstance(value, dict) else None
-    if isinstance(value, str):
-        return [value]
-    if value is None:
-        return []
-    return value if isinstance(value, list) and all(isinstance(entry, str) for entry in value) else None
-
-
-def _put(body: dict[str, Any], dialect: Dialect, send: list[str], given: list[str] | None) -> bool:
-    """Leave just the stops to be sent in the body, never an empty list; says whether that changed anything."""
-    if send == given:
-        return False
-    *outer, name = _FIELDS[dialect]
-    holder: Any = body
-    for key in outer:
-        holder = holder.setdefault(key, {}) if send else holder.get(key, {})
-    if send:
-        holder[name] = send
-    else:
-        holder.pop(name, None)
-    return True
-
-
-def _model(body: dict[str, Any], dialect: Dialect, path: str) -> str | None:
-    if dialect == "gemini":
-        return path.rpartition("/")[2].partition(":")[0]
-    model = body.get("model")
-    return model if isinstance(model, str) else None
-
-
-def _streams(body: dict[str, Any], dialect: Dialect, path: str) -> bool:
-    if dialect == "gemini":
-        return path.endswith(":streamGenerateContent")
-    if dialect == "tgi":
-        return path.endswith("/generate_stream")
-    if dialect in ("ollama.chat", "ollama.generate"):
-        return body.get("stream") is not False  # the one API that streams unless told not to
-    return body.get("stream") is True
-
-
-def _choices(body: dict[str, Any], dialect: Dialect) -> int:
-    count: Any = body.get("n")
-    if dialect == "gemini":
-        settings = body.get("generationConfig")
-        count = settings.get("candidateCount") if isinstance(settings, dict) else None
-    one = (
-        count if type(count) is int and count > 0 and dialect in ("gemini", "openai.chat", "openai.completions") else 1
-    )
-    prompts = body.get("prompt") if dialect == "openai.completions" else None
-    several = isinstance(prompts, list) and prompts and not all(type(token) is int for token in prompts)
-    return one * len(prompts) if several and prompts else one
-
-
-def _echoed(body: dict[str, Any], dialect: Dialect) -> int | None:
-    """Characters of an echoed prompt; `None` if they cannot be known."""
-    if dialect != "openai.completions" or body.get("echo") is not True:
-        return 0
-    prompt = body.get("prompt")
-    if isinstance(prompt, list) and len(prompt) == 1:
-        prompt = prompt[0]
-    return len(prompt) if isinstance(prompt, str) else None

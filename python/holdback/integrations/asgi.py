@@ -30,8 +30,9 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdback import StopSet, providers
-from holdback.integrations._requests import Exchange, dialect_of, read_exchange
+from holdback.integrations._requests import Exchange, read_exchange
 from holdback.integrations._streams import acut_bytes, cut_bytes, over, rest_of
+from holdback.stop_fields import dialect_of
 from holdback.wire import Cutter, Dialect, WireError
 
 if TYPE_CHECKING:

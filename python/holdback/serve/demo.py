@@ -17,7 +17,7 @@ from holdback.serve.asking import Ask, BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
 from holdback.serve.frames import objects
-from holdback.serve.routes import dialect_of
+from holdback.stop_fields import dialect_of
 from holdback.wire import Dialect
 
 ANSWER = (

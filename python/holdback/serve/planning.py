@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import holdback
 from holdback import StopSet, providers
-from holdback.serve.asking import FIELDS, Ask, BadRequestError
+from holdback.serve.asking import Ask, BadRequestError
 from holdback.serve.config import Config, Upstream
+from holdback.stop_fields import FIELDS, put_stops
 from holdback.wire import Cutter, Dialect
 
 # How a provider's facts are called when they differ by route; without such an entry those of the provider hold, if they
@@ -22,6 +23,9 @@ _SUFFIXES: dict[Dialect, tuple[str, ...]] = {
     "anthropic.messages": ("messages",),
     "tgi": ("generate",),
 }
+
+# It sends the usage figures unasked, and answers 422 to whoever asks (openai/openai-agents-python#442).
+_REFUSE_USAGE_OPTION = frozenset(("mistral",))
 
 # Planning looks at every beginning and end of every stop, which grows with the square of their length. Longer lists are enforced here.
 MAX_PLANNED_CHARS = 4096
@@ -69,9 +73,12 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
             mode = "assemble"
         else:
             mode = "body"
-    changed = _put_stops(ask, split.send)
+    try:
+        changed = split.send != ask.stops and put_stops(ask.body, ask.field, split.send)
+    except ValueError as error:
+        raise BadRequestError(str(error), ask.field[0]) from error
     if mode == "assemble":
-        path, query = _ask_for_stream(ask, path, query)
+        path, query = _ask_for_stream(ask, upstream.provider, path, query)
         changed = True
     elif mode == "stream" and ask.dialect == "gemini":
         query = _with_sse(query)  # without it the answer is one JSON array, which is made here of the events
@@ -133,29 +140,14 @@ def _facts(provider: str | None, dialect: Dialect) -> providers.Provider | None:
     return found if same and dialect != "openai.responses" else None
 
 
-def _put_stops(ask: Ask, send: tuple[str, ...]) -> bool:
-    """Leave just the stops to be sent in the body, never an empty list; says whether the body has changed."""
-    if send == ask.stops:
-        return False
-    holder: Any = ask.body
-    for key in ask.field[:-1]:
-        holder = holder.setdefault(key, {})
-        if not isinstance(holder, dict):
-            raise BadRequestError(f"{key} is not a JSON object", key)
-    if send:
-        holder[ask.field[-1]] = list(send)
-        return True
-    return holder.pop(ask.field[-1], None) is not None
-
-
-def _ask_for_stream(ask: Ask, path: str, query: str) -> tuple[str, str]:
+def _ask_for_stream(ask: Ask, provider: str | None, path: str, query: str) -> tuple[str, str]:
     """Turn the request into one for a stream, with the usage figures that an answer in one piece would have."""
     if ask.dialect == "gemini":
         return path.replace(":generateContent", ":streamGenerateContent"), _with_sse(query)
-    if ask.dialect == "tgi" and path == "/generate":
-        return "/generate_stream", query
+    if ask.dialect == "tgi" and path != "/":
+        return f"{path}_stream", query
     ask.body["stream"] = True
-    if ask.dialect in ("openai.chat", "openai.completions"):
+    if ask.dialect in ("openai.chat", "openai.completions") and provider not in _REFUSE_USAGE_OPTION:
         options = ask.body.get("stream_options")
         ask.body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
     return path, query

@@ -12,21 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from holdback.serve.config import Upstream
+from holdback.stop_fields import dialect_of
 from holdback.wire import Dialect
-
-# The first that fits. The end of the path decides, because what stands in front differs: /v1, /v1beta/openai, /openai/deployments/x.
-_PATHS: tuple[tuple[str, Dialect], ...] = (
-    (r"/chat/completions$", "openai.chat"),
-    (r"^/completions?$", "llama.cpp"),
-    (r"/completions$", "openai.completions"),
-    (r"/responses$", "openai.responses"),
-    (r"/messages$", "anthropic.messages"),
-    (r":(?:stream)?[gG]enerateContent$", "gemini"),
-    (r"^/api/chat$", "ollama.chat"),
-    (r"^/api/generate$", "ollama.generate"),
-    (r"^/generate(?:_stream)?$", "tgi"),
-    (r"^/$", "tgi"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +23,6 @@ class Target:
     upstream: Upstream
     path: str
     dialect: Dialect | None
-
-
-def dialect_of(path: str) -> Dialect | None:
-    """The dialect of a POST to ``path``.
-
-    >>> dialect_of("/v1/chat/completions"), dialect_of("/v1beta/models/m:streamGenerateContent"), dialect_of("/v1/models")
-    ('openai.chat', 'gemini', None)
-    """
-    return next((dialect for pattern, dialect in _PATHS if re.search(pattern, path)), None)
 
 
 def find_target(method: str, path: str, upstreams: Sequence[Upstream]) -> Target | None:
