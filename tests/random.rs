@@ -162,3 +162,32 @@ fn the_start_filter_changes_nothing() {
     let cases = std::env::var("HOLDBACK_LONG_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(4_000);
     (0..cases).for_each(long_case);
 }
+
+/// Slices of a long chunk are the chunk; a pause that refuses leaves everything as it was.
+#[test]
+fn slices_are_the_chunk_and_a_refusal_changes_nothing() {
+    let scope = holdback::Scope { asleep_inside: vec![(b"<t>".to_vec(), b"</t>".to_vec())], ..holdback::Scope::default() };
+    let mut refused = 0;
+    for seed in 0..2_000 {
+        let mut dice = Dice(seed * 0x9e37_79b9 + 1);
+        let letters = b"ab<t>/";
+        let text: Vec<u8> = (0..dice.below(60)).map(|_| letters[dice.below(letters.len())]).collect();
+        let set = StopSet::new(["ab", "ba<a", "bbbb"]).unwrap();
+        let options =
+            StreamOptions { scope: [holdback::Scope::default(), scope.clone()][dice.below(2)].clone(), ..Default::default() };
+        let mut whole = Matcher::text(set, &options).unwrap();
+        whole.advance(b"b");
+        let (mut sliced, mut stopped, before) = (whole.clone(), whole.clone(), whole.snapshot());
+        let slice = 1 + dice.below(7);
+        let advance = sliced.advance_in_slices(&text, slice, || Ok::<(), ()>(())).unwrap();
+        assert_eq!(advance, whole.advance(&text), "seed {seed}");
+        assert_eq!(sliced.snapshot(), whole.snapshot(), "seed {seed}");
+        let mut left = dice.below(4);
+        let pause = || if left == 0 { Err(()) } else { Ok(left -= 1) };
+        if stopped.advance_in_slices(&text, slice, pause).is_err() {
+            assert_eq!(stopped.snapshot(), before, "seed {seed}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
