@@ -75,7 +75,7 @@ fmt: $(STAMPS)/dev ## format Rust and Python
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-lint: lint-rust lint-python ## formatting, clippy, ruff
+lint: lint-python lint-rust ## formatting, clippy, ruff
 
 lint-rust:
 	$(call say,rustfmt and clippy)
