@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import http.client
@@ -34,7 +35,9 @@ from serving import (
 )
 
 from holdback.cli import main
+from holdback.serve import create_app
 from holdback.serve.bodies import assembly
+from holdback.serve.config import Config, Upstream
 from holdback.serve.frames import objects
 
 pytestmark = pytest.mark.thread_unsafe
@@ -341,6 +344,37 @@ def test_a_silent_upstream_is_given_up(raw: Raw, tmp_path: Path) -> None:
     assert events[-1]["error"]["code"] == "upstream_timeout"
 
 
+def test_an_array_that_breaks_off_is_no_array(raw: Raw, raw_gateway: Gateway) -> None:
+    event = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"index":0}]}\r\n\r\n'
+    raw.answers(STREAM_HEAD + chunk(event))
+    path, body = request("gemini", STOPS, stream=True)
+    with pytest.raises(http.client.IncompleteRead) as broken:
+        raw_gateway.ask(path.partition("?")[0], body)
+    assert broken.value.partial == b"[" + event.removeprefix(b"data: ").rstrip()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_answer_beyond_the_limit(stream: bool, raw: Raw, tmp_path: Path) -> None:
+    """Answers in one piece are kept whole, so there is a limit; streams need none."""
+
+    def script(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(STREAM_HEAD)
+        with contextlib.suppress(OSError):
+            for _ in range(50):
+                connection.sendall(chunk(delta("x" * 1000)))
+        connection.sendall(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+
+    raw.script = script
+    config = tmp_path / "serve.toml"
+    config.write_text(f"max_answer_bytes = 20000\n[upstreams.up]\nurl = '{raw.url}'\n")
+    with running("--config", str(config)) as gateway:
+        reply = gateway.ask(*request("openai.chat", STOPS, stream=stream))
+    if stream:
+        assert reply.body.count(b"x" * 1000) == 50
+    else:
+        assert (reply.status, reply.json["error"]["code"]) == (502, "answer_too_long")
+
+
 def test_an_untouched_stream_breaks_off_as_its_upstream_did(raw: Raw, raw_gateway: Gateway) -> None:
     """Without stops not a byte is added: the client must see a broken transfer, not an answer that seems whole."""
     raw.answers(STREAM_HEAD + chunk(delta("a")))
@@ -389,6 +423,37 @@ def test_headers_of_the_connection_stay_and_all_others_pass(raw: Raw, raw_gatewa
     assert (reply.headers["x-request-id"], reply.headers["set-cookie"]) == ("7", "a=b")
     raw_gateway.wait_for("request", path="/openai/v1/models")
     assert not [word for word in ("hush", "secret") if word in "".join(raw_gateway.said)]
+
+
+def test_a_server_that_can_send_trailers_gets_the_stop_as_one(raw: Raw) -> None:
+    """Told by the server in its scope; uvicorn does so over HTTP/2. The gateway runs in this process here."""
+    raw.answers(STREAM_HEAD + chunk(delta("a END b")))
+    path, body = request("openai.chat", STOPS, stream=True)
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+    sent: list[Any] = []
+
+    async def run() -> None:
+        asked = [{"type": "http.request", "body": json.dumps(body).encode()}]
+
+        async def receive() -> Any:
+            return asked.pop() if asked else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        gateway = create_app(Config(upstreams=(Upstream("up", raw.url),)))
+        await gateway({**scope, "extensions": {"http.response.trailers": {}}}, receive, send)
+        asked.append({"type": "lifespan.shutdown"})
+        await gateway({"type": "lifespan"}, receive, send)  # closes its connections
+
+    asyncio.run(run())
+    assert sent[0]["trailers"] is True
+    assert (b"trailer", b"x-holdback-stop") in sent[0]["headers"]
+    assert sent[-2] == {
+        "type": "http.response.trailers",
+        "headers": [(b"x-holdback-stop", b'"END"')],
+        "more_trailers": False,
+    }
 
 
 def test_connections_to_the_upstream_are_kept(raw: Raw, raw_gateway: Gateway) -> None:

@@ -3,7 +3,7 @@
 The upstream takes none and never stops by itself. Each SDK must show the text, its own word for the end, and the stop where its API
 has a place for it; and the upstream must see its client leave before it has sent another piece.
 
-    pip install --group integrations     # brings the SDKs
+    make test-integrations     # installs the SDKs beside, and runs this
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 from serving import STOPS, TEXT, UP_TO_MATCH, Canned, Gateway, running
 
-MISSING = "the SDKs are not installed: pip install --group integrations"
+MISSING = "the SDKs are not installed: pip install --group dev-integrations"
 pytestmark = [
     pytest.mark.thread_unsafe,
     # Their own affairs: what they deprecate in each other, and sockets they leave to the collector.

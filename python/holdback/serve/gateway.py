@@ -24,7 +24,7 @@ from holdback.serve.metrics import Metrics
 from holdback.serve.planning import Job, Mode, make_cutter, prepare
 from holdback.serve.relay import MALFORMED, Meter, cut, stop_header
 from holdback.serve.routes import Target, address, climbs, find_target
-from holdback.serve.upstream import Answer, Client, Headers, UpstreamError, end_to_end
+from holdback.serve.upstream import TOO_LONG, Answer, Client, Headers, UpstreamError, end_to_end
 from holdback.wire import Cutter, Dialect, WireError
 
 Message = MutableMapping[str, Any]
@@ -117,7 +117,7 @@ class _Exchange:
         self.first_byte: float | None = None
         self.error: str | None = None
         self.end: str = "upstream"
-        self.trailers = False
+        self.trailers = self.as_array = False
         self.body_left = True  # the client has not had the end of its answer yet
 
     @property
@@ -210,6 +210,8 @@ class _Exchange:
                 self._cancelled("client_gone")
                 raise _ClientGoneError from error
             self.end, self.error = "error", error.kind
+            if error.kind in (MALFORMED, TOO_LONG):  # it would go on
+                self._cancelled("error")
             await self._tell(error)
         except _ClientGoneError:
             self._cancelled("client_gone")
@@ -286,6 +288,7 @@ class _Exchange:
             else None
         )
         if as_array:
+            self.as_array = True
             headers = [(name, value) for name, value in headers if name != b"content-type"]
             headers.append((b"content-type", as_array.content_type))
         self.trailers = "http.response.trailers" in (self.scope.get("extensions") or {})
@@ -313,7 +316,7 @@ class _Exchange:
 
         async def take(data: bytes) -> None:
             if self.meter.bytes_out > limit:
-                raise UpstreamError("answer_too_long", f"the upstream's answer is longer than {limit} bytes")
+                raise UpstreamError(TOO_LONG, f"the upstream's answer is longer than {limit} bytes")
             for event in objects(data):
                 whole.add(event)
 
@@ -357,9 +360,9 @@ class _Exchange:
         """An error to a client who may have a part of the answer already."""
         if not self.status:
             raise _RefusalError(error.status, error.kind, str(error)) from error
-        if self.cutter is not None and self.dialect is not None:
+        if self.cutter is not None and self.dialect is not None and not self.as_array:
             await self._finish(failures.frame(self.dialect, error.status, str(error), code=error.kind))
-        # A stream that passes untouched gets no frame of ours: its connection breaks off, as the upstream's did.
+        # A stream that passes untouched, or is one JSON array, gets no frame of ours: its connection breaks off, as the upstream's did.
 
     # --- the client -----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[bytes, bytes]]
 
+TOO_LONG = "answer_too_long"
+
 HOP_BY_HOP = frozenset(
     (
         b"connection",
@@ -93,7 +95,7 @@ class Answer:
         while piece := await self.next():
             size += len(piece)
             if size > limit:
-                raise UpstreamError("answer_too_long", f"the upstream's answer is longer than {limit} bytes")
+                raise UpstreamError(TOO_LONG, f"the upstream's answer is longer than {limit} bytes")
             pieces.append(piece)
         return b"".join(pieces)
 
