@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-_BLANK = re.compile(r"[ \t\r\n]*")
+_BOM = "\ufeff"
+_BLANK, _COLON, _COMMA = (re.compile(rf"[ \t\r\n]*{sign}[ \t\r\n]*") for sign in ("", ":", ",?"))
 _DECODER = json.JSONDecoder()
 
 Cutting: TypeAlias = Callable[[list[str]], tuple[list[str], list[Any]]]
@@ -131,79 +132,68 @@ class Lines:
 
 
 class _Row:
-    """One line: where its fields are, and which of the block's texts are its own."""
+    """One line: its value, and which of the block's texts are its own."""
 
-    __slots__ = ("begin", "end", "fields", "line", "spans", "text", "value")
+    __slots__ = ("begin", "end", "fields", "line", "row", "text")
 
     def __init__(self, line: bytes, fields: Fields, texts: list[str]) -> None:
         self.line, self.fields = line, fields
         self.text = line.decode()
-        self.spans = _spans(self.text)
-        if fields.column not in self.spans:
+        try:
+            self.row = json.loads(self.text.removeprefix(_BOM))
+        except ValueError as error:
+            raise ValueError(f"not JSON: {error}") from error
+        if not isinstance(self.row, dict):
+            raise ValueError("not a JSON object")  # noqa: TRY004  (of the data, not of the call)
+        if fields.column not in self.row:
             raise ValueError(f"no field {fields.column!r}")
-        self.value = self.spans[fields.column][2]
         self.begin = len(texts)
         try:
-            _gather(self.value, texts, fields.column)
+            _gather(self.row[fields.column], texts, fields.column)
         except ValueError:
             del texts[self.begin :]
             raise
         self.end = len(texts)
 
     def written(self, kept: list[str], stops: list[Any]) -> bytes:
-        cut = any(stop is not None for stop in stops[self.begin : self.end])
-        if not cut and self.fields.stop_column is None:
+        fired = stops[self.begin : self.end]
+        cut = any(stop is not None for stop in fired)
+        named = self.fields.stop_column
+        if not cut and named is None:
             return self.line
+        value = self.row[self.fields.column]
         edits = []
+        if cut or named in self.row:
+            spans = _spans(self.text)  # most rows do without
         if cut:
-            begin, end, value = self.spans[self.fields.column]
-            # By length, not by the text that was given back: a lone surrogate, which JSON can write, stays what it was.
-            edits.append(
-                (begin, end, _dump(_shaped(value, iter(kept[self.begin : self.end]), str_of=_head), self.text))
-            )
-        if self.fields.stop_column is not None:
-            fired = _dump(_shaped(self.value, iter(stops[self.begin : self.end]), str_of=_other), self.text)
-            if self.fields.stop_column in self.spans:
-                begin, end, _ = self.spans[self.fields.stop_column]
-                edits.append((begin, end, fired))
-            else:
-                brace = self.text.rindex("}")
-                edits.append((brace, brace, f", {_dump(self.fields.stop_column, self.text)}: {fired}"))
+            short = _shaped(value, iter(kept[self.begin : self.end]), str_of=_head)
+            edits.append((*spans[self.fields.column], _dump(short, self.text)))
+        if named is not None:
+            told = _dump(_shaped(value, iter(fired), str_of=_other), self.text)
+            brace = self.text.rindex("}")
+            at = (*spans[named], told) if named in self.row else (brace, brace, f", {_dump(named, self.text)}: {told}")
+            edits.append(at)
         text = self.text
         for begin, end, new in sorted(edits, reverse=True):
             text = text[:begin] + new + text[end:]
         return text.encode()
 
 
-def _spans(text: str) -> dict[str, tuple[int, int, Any]]:
-    """The fields of a JSON object: begin and end of the value in the text, and the value. Of equal names the last counts."""
-    at = _after_blank(text, 1 if text.startswith("\ufeff") else 0)
-    if not text.startswith("{", at):
-        raise ValueError("not a JSON object")
-    spans: dict[str, tuple[int, int, Any]] = {}
-    at = _after_blank(text, at + 1)
-    more = not text.startswith("}", at)
-    while more:
-        if not text.startswith('"', at):
-            raise ValueError(f"not JSON: a field's name should begin at character {at}")
+def _spans(text: str) -> dict[str, tuple[int, int]]:
+    """Where the values of an object stand in its text, which is known to be good JSON. Of equal names the last one counts, as in `json`."""
+    spans = {}
+    at = _end(_BLANK, text, text.index("{") + 1)
+    while text[at] == '"':
         name, at = _DECODER.raw_decode(text, at)
-        at = _after_blank(text, at)
-        if not text.startswith(":", at):
-            raise ValueError(f"not JSON: a colon should be at character {at}")
-        begin = _after_blank(text, at + 1)
-        value, end = _DECODER.raw_decode(text, begin)
-        spans[name] = (begin, end, value)
-        at = _after_blank(text, end)
-        more = text.startswith(",", at)
-        if more:
-            at = _after_blank(text, at + 1)
-    if not text.startswith("}", at) or _after_blank(text, at + 1) != len(text):
-        raise ValueError(f"not JSON: the object should end at character {at}")
+        begin = _end(_COLON, text, at)
+        _, end = _DECODER.raw_decode(text, begin)
+        spans[name] = (begin, end)
+        at = _end(_COMMA, text, end)
     return spans
 
 
-def _after_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
     return found.end() if found else at
 
 
