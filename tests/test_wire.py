@@ -581,6 +581,24 @@ def test_limits_on_choices_held_entries_and_repeated_text() -> None:
         Cutter("tgi", STOPS, max_text_bytes=10).feed(sse(*[{"token": {"text": "abcdef", "special": False}}] * 3))
 
 
+CROWDS = {
+    "openai.chat": b'data: {"choices":[' + b"{}," * 2000 + b"{}]}\n\n",
+    "gemini": b'data: {"candidates":[{"content":{"parts":[' + b"{}," * 2000 + b"{}]}}]}\n\n",
+}
+
+
+@pytest.mark.parametrize("dialect", CROWDS)
+def test_a_frame_of_thousands_of_choices_or_parts_is_refused(dialect: str) -> None:
+    with pytest.raises(WireError, match="more than 1024"):
+        Cutter(dialect, STOPS).feed(CROWDS[dialect])
+
+
+def test_many_small_log_probabilities_count_for_what_they_cost() -> None:
+    crowd = chat("E", logprobs={"content": [0] * 100_000})
+    with pytest.raises(WireError, match="max_held_bytes"):
+        Cutter("openai.chat", STOPS, max_held_bytes=1 << 20).feed(sse(crowd))
+
+
 # --- framing ----------------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ impl Blocks {
                 return Err(Fault::Limit { what: "open content blocks (max_choices)", limit: cx.options.max_choices });
             }
             None => {
-                let lane = Lane::new(cx.set, &cx.options.matching, 0, repeats).map_err(Fault::Core)?;
+                let lane = Lane::new(cx.set, &cx.options.matching, 0, repeats, cx.options.max_held_bytes).map_err(Fault::Core)?;
                 self.open.push(Block { key, lane, pattern: None });
                 self.open.len() - 1
             }

@@ -299,7 +299,9 @@ impl Choices {
         if self.states.len() >= cx.options.max_choices {
             return Err(Fault::Limit { what: "choices in one stream (max_choices)", limit: cx.options.max_choices });
         }
-        let lane = |skip, repeats| Lane::new(cx.set, &cx.options.matching, skip, repeats).map_err(Fault::Core);
+        let lane = |skip, repeats| {
+            Lane::new(cx.set, &cx.options.matching, skip, repeats, cx.options.max_held_bytes).map_err(Fault::Core)
+        };
         let reasoning = if cx.options.cut_reasoning { Some(lane(0, false)?) } else { None };
         let content = lane(cx.options.skip_chars, self.shape.repeats)?;
         self.states.push(State { index, content, reasoning, matched: None, closed: false, finished: false, frames: 0 });
@@ -505,7 +507,7 @@ impl Choices {
     }
 
     fn check_limits(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
-        let held: usize = self.states.iter().map(|state| state.content.entries.bytes()).sum();
+        let held: usize = self.states.iter().map(|state| state.content.entries.bytes()).fold(0, usize::saturating_add);
         if held > cx.options.max_held_bytes {
             return Err(Fault::Limit {
                 what: "bytes of held log-probabilities (max_held_bytes)",

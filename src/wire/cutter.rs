@@ -151,7 +151,7 @@ impl Cutter {
     /// # Errors
     /// When a stop was given as bytes, or an option contradicts the set.
     pub fn new(dialect: Dialect, stops: &StopSet, options: Options) -> Result<Self, Error> {
-        Lane::new(stops, &options.matching, 0, false)?; // so that no later lane can fail
+        Lane::new(stops, &options.matching, 0, false, 0)?; // so that no later lane can fail
         let engine = Engine::new(dialect);
         let framing = engine.framing();
         Ok(Self {

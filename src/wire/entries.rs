@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::json::{Cursor, Kind, Result, Span};
+use super::json::{Cursor, Kind, Malformed, Result, Span};
 use super::text;
 
 /// At most this many arrays run in parallel.
@@ -30,10 +30,13 @@ impl Entry {
 }
 
 /// Entries held back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Entries {
     queue: VecDeque<Entry>,
     bytes: usize,
+    /// Reading stops beyond this many bytes: an entry of one byte costs a hundred.
+    limit: usize,
+    full: bool,
 }
 
 /// How far the text has left when a frame's entries are sorted into those that go and those that stay.
@@ -54,9 +57,13 @@ impl Entries {
         self.queue.is_empty()
     }
 
-    /// Memory held, in bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { queue: VecDeque::new(), bytes: 0, limit, full: false }
+    }
+
+    /// Memory held, in bytes; the largest number there is once the limit was passed.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        if self.full { usize::MAX } else { self.bytes }
     }
 
     pub(super) fn clear(&mut self) {
@@ -110,9 +117,13 @@ impl Entries {
             let Some(array) = array else { continue };
             let leads = columns.iter().take(column).all(Option::is_none);
             let queue = &mut self.queue;
-            let bytes = &mut self.bytes;
+            let (bytes, full, limit) = (&mut self.bytes, &mut self.full, self.limit);
             Cursor::at(json, *array).array(|cursor, index| {
                 let begin = cursor.position();
+                if *bytes > limit {
+                    *full = true;
+                    return Err(Malformed { what: "more log-probabilities than can be held", at: begin });
+                }
                 let length = if leads { covered(cursor, json)? } else { cursor.skip().map(|_| 0)? };
                 let raw = Span { start: begin, end: cursor.position() }.of(json);
                 if leads {
@@ -182,7 +193,7 @@ mod tests {
     fn an_entry_leaves_with_the_first_character_of_its_text() {
         let json = br#"[{"token":"ab","bytes":[97,98]},{"token":"\u00e9"},{"token":"c","bytes":null}]"#;
         let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
-        let mut entries = Entries::default();
+        let mut entries = Entries::new(1 << 20);
         let mut out = Default::default();
         let progress = Progress { start: 10, left: 11, holds: true, over: false };
         assert!(entries.sort(json, &columns, progress, &mut out));
@@ -200,7 +211,7 @@ mod tests {
         let columns = [Some(Span { start: 5, end: 14 }), Some(Span { start: 19, end: 28 }), None, None];
         let mut out = Default::default();
         let progress = Progress { start: 0, left: 1, holds: true, over: false };
-        let mut entries = Entries::default();
+        let mut entries = Entries::new(1 << 20);
         assert!(entries.sort(json, &columns, progress, &mut out));
         assert_eq!((out[0].as_slice(), out[1].as_slice()), (&b"\"a\""[..], &b"-1"[..]));
         let mut out = Default::default();

@@ -76,7 +76,9 @@ impl<'a> Cursor<'a> {
     pub(super) fn with_notes(json: &'a [u8], mut notes: Notes) -> Self {
         notes.skipped.clear();
         notes.read.clear();
-        Self { json, at: 0, notes: Some(notes) }
+        // Of a frame that no template is made of, none are needed.
+        let notes = (json.len() <= super::template::LONGEST).then_some(notes);
+        Self { json, at: 0, notes }
     }
 
     pub(super) fn into_notes(self) -> Notes {

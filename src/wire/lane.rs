@@ -59,7 +59,7 @@ impl Scratch {
 }
 
 impl Lane {
-    pub(super) fn new(set: &StopSet, options: &StreamOptions, skip: u64, repeat: bool) -> Result<Self, Error> {
+    pub(super) fn new(set: &StopSet, options: &StreamOptions, skip: u64, repeat: bool, held_bytes: usize) -> Result<Self, Error> {
         Ok(Self {
             matcher: Matcher::new(set, options)?,
             held: Vec::new(),
@@ -69,7 +69,7 @@ impl Lane {
             said: repeat.then(Vec::new),
             came: 0,
             left: 0,
-            entries: Entries::default(),
+            entries: Entries::new(held_bytes),
             field: "content",
         })
     }

@@ -9,6 +9,9 @@ use super::entries::{COLUMNS, Columns};
 use super::framing::Framing;
 use super::json::{Malformed, Notes, Result, Span};
 
+/// The most choices, and the most texts, of one frame. Far beyond any provider's; each costs a hundred times its bytes.
+pub(super) const MOST: usize = 1024;
+
 /// Which text of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -90,7 +93,23 @@ impl Layout {
         if self.texts.iter().rev().take_while(|text| text.choice == choice).any(|text| text.field == field) {
             return Err(Malformed { what: "a key the cutter has to read stands here for the second time", at: span.start });
         }
-        self.texts.push(Text { choice, part, field, span, rest: Span::default() });
+        self.push_text(Text { choice, part, field, span, rest: Span::default() })
+    }
+
+    /// The same without a look at the others.
+    pub(super) fn push_text(&mut self, text: Text) -> Result<()> {
+        if self.texts.len() >= MOST {
+            return Err(Malformed { what: "more than 1024 texts or parts in one frame", at: text.span.start });
+        }
+        self.texts.push(text);
+        Ok(())
+    }
+
+    pub(super) fn push_choice(&mut self, choice: Choice) -> Result<()> {
+        if self.choices.len() >= MOST {
+            return Err(Malformed { what: "more than 1024 choices in one frame", at: choice.span.start });
+        }
+        self.choices.push(choice);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@
 use super::json::{Notes, Span, end_of_string};
 
 /// Frames beyond this are not worth a copy.
-const LONGEST: usize = 16 << 10;
+pub(super) const LONGEST: usize = 16 << 10;
 
 /// A frame with more varying values than this is quicker to read.
 const MOST_HOLES: usize = 16;

@@ -8,8 +8,8 @@
 use super::super::blocks::{Block, Blocks};
 use super::super::edit::Edits;
 use super::super::event::Event;
-use super::super::json::{Cursor, Kind, Result, Span, once, word};
-use super::super::layout::Part;
+use super::super::json::{Cursor, Kind, Malformed, Result, Span, once, word};
+use super::super::layout::{MOST, Part};
 use super::super::options::{OnError, OnMatch, StopField};
 use super::super::{Context, Fault, text};
 use super::put;
@@ -303,6 +303,9 @@ impl Anthropic {
                         return cursor.skip().map(|_| ());
                     }
                     let start = cursor.position();
+                    if blocks.len() >= MOST {
+                        return Err(Malformed { what: "more than 1024 content blocks", at: start });
+                    }
                     piece(cursor, &mut found)?;
                     blocks.push((Span { start, end: cursor.position() }, found));
                     Ok(())

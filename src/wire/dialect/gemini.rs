@@ -94,12 +94,12 @@ fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> R
             rest: Span::default(),
         };
         if thought || text.is_none() {
-            layout.texts.push(border);
+            layout.push_text(border)?;
             ends.push(part.end);
         }
         if let Some(span) = text {
             let part_kind = if thought { Part::Reasoning } else { Part::Content };
-            layout.texts.push(Text { choice: number, part: part_kind, field: "text", span, rest: Span::default() });
+            layout.push_text(Text { choice: number, part: part_kind, field: "text", span, rest: Span::default() })?;
             ends.push(part.end);
         }
         Ok(())

@@ -250,7 +250,7 @@ impl Responses {
         if said + self.items.len() + self.parts.len() > limit {
             return Err(Fault::Limit { what: "bytes of text to be repeated at the end (max_text_bytes)", limit });
         }
-        let held: usize = self.blocks.open.iter().map(|block| block.lane.entries.bytes()).sum();
+        let held: usize = self.blocks.open.iter().map(|block| block.lane.entries.bytes()).fold(0, usize::saturating_add);
         if held > cx.options.max_held_bytes {
             return Err(Fault::Limit {
                 what: "bytes of held log-probabilities (max_held_bytes)",
@@ -626,12 +626,15 @@ fn cut_item(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Re
     }
 }
 
+/// Log-probabilities of a whole text beyond this many bytes are left alone.
+const WHOLE_ENTRIES: usize = 64 << 20;
+
 /// The entries of a whole text, without those past the cut.
 fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, edits: &mut Edits) {
     let Some(array) = array else { return };
     let progress = Progress { start: 0, left: matched.left, holds: false, over: true };
     let mut kept = Default::default();
-    if Entries::default().sort(json, &[Some(array), None, None, None], progress, &mut kept) {
+    if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept) {
         edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
     }
 }
