@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.tree
+
 ROOT = Path(__file__).parent.parent
 RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
