@@ -134,10 +134,14 @@ impl StopList {
         self.ascii
     }
 
-    /// Bytes of all stops together.
-    #[must_use]
-    pub fn total_bytes(&self) -> usize {
-        self.arena.len()
+    /// All stops one behind the other.
+    pub(crate) fn arena(&self) -> &[u8] {
+        &self.arena
+    }
+
+    /// Where each stop ends in the arena.
+    pub(crate) fn ends(&self) -> &[u32] {
+        &self.ends
     }
 
     /// An error naming the first stop given as bytes, if there is one.

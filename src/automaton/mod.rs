@@ -85,12 +85,15 @@ impl Automaton {
     pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, paths: Paths) -> (Self, Vec<usize>) {
         // For ASCII, bytes are characters.
         let over = if stops.is_ascii() { Over::Bytes } else { over };
-        let (alphabet, patterns) = compile_patterns(stops.iter(), stops.total_bytes(), over);
+        let (alphabet, patterns) = match over {
+            Over::Bytes => Patterns::of_bytes(stops.arena(), stops.ends()),
+            Over::Characters => compile_patterns(stops.iter(), stops.arena().len(), over),
+        };
         let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
         // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
-        let trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
-        let (sample, levels) = (trie.sample.clone(), trie.levels.clone());
+        let mut trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
+        let (sample, levels) = (std::mem::take(&mut trie.sample), std::mem::take(&mut trie.levels));
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
         let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();

@@ -29,6 +29,13 @@ impl Patterns {
         self.ends.push(u32::try_from(self.classes.len()).unwrap_or(NONE));
     }
 
+    /// Patterns of bytes that lie one behind the other in `arena` and end at `ends`, with their alphabet.
+    pub(crate) fn of_bytes(arena: &[u8], ends: &[u32]) -> (Alphabet, Self) {
+        let alphabet = Alphabet::new(arena.iter().map(|&byte| u32::from(byte)));
+        let classes = arena.iter().map(|&byte| alphabet.class(byte)).collect();
+        (alphabet, Self { classes, ends: ends.to_vec() })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -95,10 +102,11 @@ impl Trie {
             label: Vec::with_capacity(size),
             fail: Vec::new(),
             sample: Vec::with_capacity(size),
-            levels: vec![0, 1],
+            levels: Vec::with_capacity(32),
             range: Vec::with_capacity(size),
             order,
         };
+        trie.levels.extend([0, 1]);
         trie.grow(patterns, prune);
         trie.link();
         trie.trim();
