@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
-import os
 import socket
 import statistics
 import subprocess
@@ -121,9 +120,8 @@ def stack() -> Iterator[tuple[int, int, int]]:
 
 
 def processor_seconds(process: int) -> float:
-    """User and system time so far (Linux)."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Time of its main thread so far (Linux): to the nanosecond, where the usual figures count hundredths of a second."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
 
 
 def percentiles(values: list[float]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -343,10 +344,7 @@ def test_the_metrics_of_the_manual_are_those_there_are() -> None:
 
 
 def test_the_extra_and_the_group_are_the_same() -> None:
-    if sys.version_info < (3, 11):
-        pytest.skip("tomllib came with Python 3.11")
-    import tomllib
-
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["optional-dependencies"]["serve"] == project["dependency-groups"]["serve"]
 
