@@ -105,11 +105,11 @@ impl Layout {
         Ok(())
     }
 
-    pub(super) fn push_choice(&mut self, choice: Choice) -> Result<()> {
+    pub(super) fn push_choice(&mut self, choice: &Choice) -> Result<()> {
         if self.choices.len() >= MOST {
             return Err(Malformed { what: "more than 1024 choices in one frame", at: choice.span.start });
         }
-        self.choices.push(choice);
+        self.choices.push(*choice);
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ fn frame_fields(
                     // A choice that does not say its number has the one of its place.
                     let mut choice = Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
                     read(cursor, &mut choice, layout)?;
-                    layout.push_choice(choice)
+                    layout.push_choice(&choice)
                 })?;
                 once(&mut layout.list, span, span.start)?;
             }

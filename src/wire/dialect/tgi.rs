@@ -104,7 +104,7 @@ fn answer(cursor: &mut Cursor<'_>, position: usize, layout: &mut Layout) -> Resu
         },
         _ => details(cursor, key, &mut choice, layout),
     })?;
-    layout.push_choice(choice)
+    layout.push_choice(&choice)
 }
 
 fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
