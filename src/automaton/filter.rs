@@ -119,43 +119,47 @@ impl Filter {
         buckets & SHORT != 0 || self.hashes[hash / 64] >> (hash % 64) & 1 != 0
     }
 
+    /// # Safety
+    /// The processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn find_avx2(&self, text: &[u8], from: usize) -> Option<usize> {
+    unsafe fn find_avx2(&self, text: &[u8], from: usize) -> Option<usize> {
         use std::arch::x86_64::{
             __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
             _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
         };
         const STEP: usize = 32;
-        // SAFETY: a table has 16 bytes, and an unaligned load is asked for.
-        let table = |table: &[u8; 16]| unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())) };
-        let (low, high) = (self.low.each_ref().map(table), self.high.each_ref().map(table));
-        let nibble = _mm256_set1_epi8(15);
         let mut at = from;
-        while at + STEP + WIDTH - 1 <= text.len() {
-            let mut buckets = _mm256_set1_epi8(-1);
-            for place in 0..WIDTH {
-                // SAFETY: `at + place + STEP <= text.len()` by the condition of the loop, since `place < WIDTH`; the load is unaligned.
-                let units = unsafe { _mm256_loadu_si256(text.as_ptr().add(at + place).cast()) };
-                let by_low = _mm256_shuffle_epi8(low[place], _mm256_and_si256(units, nibble));
-                let by_high = _mm256_shuffle_epi8(high[place], _mm256_and_si256(_mm256_srli_epi16::<4>(units), nibble));
-                buckets = _mm256_and_si256(buckets, _mm256_and_si256(by_low, by_high));
-            }
-            let none = _mm256_cmpeq_epi8(buckets, _mm256_setzero_si256());
-            // A bit for each of the 32 bytes; the sign says nothing.
-            let mut hits = !u32::from_ne_bytes(_mm256_movemask_epi8(none).to_ne_bytes());
-            if hits != 0 {
-                // SAFETY: both are 32 bytes, and every pattern of bits is an array of bytes.
-                let each = unsafe { std::mem::transmute::<__m256i, [u8; STEP]>(buckets) };
-                while hits != 0 {
-                    let hit = hits.trailing_zeros() as usize;
-                    if self.confirm(each[hit], &text[at + hit..at + hit + WIDTH]) {
-                        return Some(at + hit);
-                    }
-                    hits &= hits - 1;
+        // SAFETY: AVX2 is there, says the caller. The 16 bytes of a table are loaded unaligned. In the loop, `at + place + STEP <=
+        // text.len()` by its condition, since `place < WIDTH`, so every unaligned load is inside `text`. A vector and 32 bytes have the
+        // same size, and every pattern of bits is an array of bytes.
+        unsafe {
+            let table = |table: &[u8; 16]| _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            let (low, high) = (self.low.each_ref().map(table), self.high.each_ref().map(table));
+            let nibble = _mm256_set1_epi8(15);
+            while at + STEP + WIDTH - 1 <= text.len() {
+                let mut buckets = _mm256_set1_epi8(-1);
+                for place in 0..WIDTH {
+                    let units = _mm256_loadu_si256(text.as_ptr().add(at + place).cast());
+                    let by_low = _mm256_shuffle_epi8(low[place], _mm256_and_si256(units, nibble));
+                    let by_high = _mm256_shuffle_epi8(high[place], _mm256_and_si256(_mm256_srli_epi16::<4>(units), nibble));
+                    buckets = _mm256_and_si256(buckets, _mm256_and_si256(by_low, by_high));
                 }
+                let none = _mm256_cmpeq_epi8(buckets, _mm256_setzero_si256());
+                // A bit for each of the 32 bytes; the sign says nothing.
+                let mut hits = !u32::from_ne_bytes(_mm256_movemask_epi8(none).to_ne_bytes());
+                if hits != 0 {
+                    let each = std::mem::transmute::<__m256i, [u8; STEP]>(buckets);
+                    while hits != 0 {
+                        let hit = hits.trailing_zeros() as usize;
+                        if self.confirm(each[hit], &text[at + hit..at + hit + WIDTH]) {
+                            return Some(at + hit);
+                        }
+                        hits &= hits - 1;
+                    }
+                }
+                at += STEP;
             }
-            at += STEP;
         }
         self.find_scalar(text, at)
     }

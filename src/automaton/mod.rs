@@ -60,6 +60,18 @@ pub(crate) enum Over {
 }
 
 impl Over {
+    /// Bytes of the first `count` units of `text`; nothing behind them is looked at.
+    pub(crate) fn prefix_len(self, text: &[u8], count: usize) -> usize {
+        match self {
+            Self::Bytes => count.min(text.len()),
+            // `text` is UTF-8: a character begins at every byte that does not continue one.
+            Self::Characters => {
+                let mut begins = text.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80);
+                begins.nth(count).map_or(text.len(), |(at, _)| at)
+            }
+        }
+    }
+
     /// The units of a stop. In a text automaton every stop is valid UTF-8.
     pub(crate) fn units(self, stop: &[u8]) -> impl Iterator<Item = u32> + Clone {
         let (text, bytes) = match self {

@@ -8,10 +8,11 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::options;
 use super::set::StopSet;
+use crate::Tie;
 
 /// Lists in a generation.
 const GENERATION: usize = 512;
@@ -26,7 +27,8 @@ struct Cache {
     bytes: usize,
 }
 
-static CACHE: PyOnceLock<Mutex<Cache>> = PyOnceLock::new();
+/// One cache for each tie rule, so that a key is the stops and nothing else.
+static CACHES: [PyOnceLock<Mutex<Cache>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
 
 /// The compiled set of a list: from the cache when the same list was compiled before.
 #[pyfunction]
@@ -42,45 +44,48 @@ pub(super) fn compile<'py>(
     if max_stops.is_some() || max_bytes.is_some() {
         return build(stops);
     }
-    let Some(key) = stops.and_then(snapshot) else { return build(stops) };
-    let key = match options::tie(tie)? {
-        crate::Tie::Longest => key,
-        rule @ crate::Tie::First => (options::tie_name(rule), key).into_pyobject(py)?.into_any(),
-    };
-    let cache =
-        CACHE.get_or_init(py, || Mutex::new(Cache { young: PyDict::new(py).unbind(), old: PyDict::new(py).unbind(), bytes: 0 }));
-    let (young, old) = match cache.lock_py_attached(py) {
-        Ok(cache) => (cache.young.bind(py).clone(), cache.old.bind(py).clone()),
-        Err(_) => return build(stops),
-    };
-    // A key that cannot be hashed is a bad stop; building says which.
-    let Ok(hit) = young.get_item(&key) else { return build(stops) };
-    if let Some(set) = hit {
+    let Some(key) = stops.and_then(key) else { return build(stops) };
+    let cache = &CACHES[usize::from(options::tie(tie)? == Tie::First)];
+    let empty = || PyDict::new(py).unbind();
+    let cache = cache.get_or_init(py, || Mutex::new(Cache { young: empty(), old: empty(), bytes: 0 }));
+    // The lock is held for pointers and numbers only. Whatever may run code of the caller's, or free an object, is done outside.
+    let generations = || cache.lock_py_attached(py).ok().map(|cache| (cache.young.clone_ref(py), cache.old.clone_ref(py)));
+    let Some((young, old)) = generations() else { return build(stops) };
+    if let Some(set) = young.bind(py).get_item(&key)? {
         return Ok(set.cast_into()?);
     }
-    let set = match old.get_item(&key)? {
+    let set = match old.bind(py).get_item(&key)? {
         Some(set) => set.cast_into()?,
         None => build(stops)?,
     };
     let bytes = set.get().core.nbytes();
     if bytes <= KEPT_BYTES {
+        young.bind(py).set_item(&key, &set)?;
+        let (full, next) = (young.bind(py).len() > GENERATION, empty());
+        let mut dropped = None;
         if let Ok(mut cache) = cache.lock_py_attached(py) {
-            if cache.young.bind(py).len() >= GENERATION || cache.bytes + bytes > GENERATION_BYTES {
-                cache.old = std::mem::replace(&mut cache.young, PyDict::new(py).unbind());
+            cache.bytes += bytes;
+            if full || cache.bytes > GENERATION_BYTES {
+                let young = std::mem::replace(&mut cache.young, next);
+                dropped = Some(std::mem::replace(&mut cache.old, young));
                 cache.bytes = 0;
             }
-            cache.bytes += bytes;
-            cache.young.bind(py).set_item(&key, &set)?;
         }
+        drop(dropped);
     }
     Ok(set)
 }
 
-/// The stop list as a key: a tuple of the stops, or the one stop. `None` for an iterator, which must be read to be known.
-fn snapshot<'py>(stops: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    if let Ok(list) = stops.cast_exact::<PyList>() {
-        return Some(list.to_tuple().into_any());
+/// The stop list as a key: a tuple of the stops. `None` for an iterator, which must be read to be known, and for anything but plain
+/// `str` and `bytes`: an object that says it equals a stop is not that stop.
+fn key<'py>(stops: &Bound<'py, PyAny>) -> Option<Bound<'py, PyTuple>> {
+    let plain = |stop: &Bound<'py, PyAny>| stop.is_exact_instance_of::<PyString>() || stop.is_exact_instance_of::<PyBytes>();
+    if plain(stops) {
+        return PyTuple::new(stops.py(), [stops]).ok();
     }
-    let plain = stops.is_exact_instance_of::<PyTuple>() || stops.is_exact_instance_of::<PyString>();
-    plain.then(|| stops.clone())
+    let key = match stops.cast_exact::<PyList>() {
+        Ok(list) => list.to_tuple(),
+        Err(_) => stops.cast_exact::<PyTuple>().ok()?.clone(),
+    };
+    key.iter_borrowed().all(|stop| plain(&stop)).then_some(key)
 }

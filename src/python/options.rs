@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString, PyTuple};
 
 use super::error::type_name;
-use crate::{Errors, Include, Scope, StreamOptions, Tie};
+use crate::scope::MARKERS;
+use crate::{Errors, Include, Limits, Scope, StreamOptions, Tie};
 
 /// The keyword arguments of `stream()`, as they came.
 #[derive(Default)]
@@ -81,11 +82,11 @@ fn include(value: &Bound<'_, PyAny>) -> PyResult<Include> {
         return Ok(all.is_true().into());
     }
     // `raw`: whether the set can be fed bytes stops is not this option's affair.
-    Ok(Include::Only(several(value, "include_stop", true)?.into_iter().collect()))
+    Ok(Include::Only(several(value, "include_stop", true, Limits::default().max_stops)?.into_iter().collect()))
 }
 
 fn arm_after(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    if !value.is_instance_of::<PyInt>() {
+    if !value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>() {
         return Err(PyTypeError::new_err(format!("arm_after_chars must be an int, not {}", type_name(value))));
     }
     value.extract().map_err(|_| PyValueError::new_err(format!("arm_after_chars must be from 0 to 2**64 - 1, not {value}")))
@@ -100,6 +101,7 @@ fn regions_of<'py>(py: Python<'py>, pairs: &Bound<'py, PyAny>, raw: bool) -> PyR
     let (mut markers, mut given) = (Vec::new(), Vec::new());
     for (at, pair) in iterate(pairs, "asleep_inside")?.enumerate() {
         let pair = pair?;
+        limit(at, MARKERS, "asleep_inside")?;
         if is_text(&pair) {
             return Err(wrong(at, &pair));
         }
@@ -117,15 +119,24 @@ fn keep_whole(value: &Bound<'_, PyAny>, scope: &Scope, raw: bool) -> PyResult<Ve
         let pairs = scope.asleep_inside.iter();
         return Ok(pairs.flat_map(|(opener, closer)| [opener.clone(), closer.clone()]).collect());
     }
-    several(value, "keep_whole", raw)
+    several(value, "keep_whole", raw, MARKERS)
 }
 
 /// A collection of markers, or one.
-fn several(value: &Bound<'_, PyAny>, name: &str, raw: bool) -> PyResult<Vec<Vec<u8>>> {
+fn several(value: &Bound<'_, PyAny>, name: &str, raw: bool, most: usize) -> PyResult<Vec<Vec<u8>>> {
     if is_text(value) {
         return Ok(vec![marker(value, name, raw)?]);
     }
-    iterate(value, name)?.map(|one| marker(&one?, name, raw)).collect()
+    let one = |(at, one): (usize, PyResult<Bound<'_, PyAny>>)| {
+        limit(at, most, name)?;
+        marker(&one?, name, raw)
+    };
+    iterate(value, name)?.enumerate().map(one).collect()
+}
+
+/// An iterable may be endless.
+fn limit(at: usize, most: usize, name: &str) -> PyResult<()> {
+    if at < most { Ok(()) } else { Err(PyValueError::new_err(format!("{name} has more than {most} members"))) }
 }
 
 fn iterate<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {

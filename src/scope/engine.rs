@@ -114,7 +114,7 @@ impl Scoped {
 
     /// Whether a stop that ends at the next unit would count.
     pub(crate) fn is_armed(&self) -> bool {
-        self.arming != Arming::Disarmed && self.counts(self.seen + 1)
+        self.counts(self.seen + 1)
     }
 
     fn counts(&self, end: u64) -> bool {
@@ -135,6 +135,8 @@ impl Scoped {
         }
         let rule = match self.arming {
             Arming::Disarmed => Hold::Disarmed,
+            // What begins now, or a little before, ends before stops count.
+            Arming::After(offset) if offset > self.seen + program.longest => return 0,
             Arming::After(offset) if offset > self.seen => Hold::ArmsAfter { units: offset - self.seen },
             Arming::After(_) => Hold::Armed,
         };
@@ -275,7 +277,7 @@ impl Scoped {
         let passed = emitted - released;
         self.released.clear();
         if released > 0 {
-            let bytes = unit_bytes(&self.held, over, released);
+            let bytes = over.prefix_len(&self.held, released);
             self.released.extend(self.held.drain(..bytes));
             self.held_len -= released;
         }
@@ -301,7 +303,7 @@ impl Scoped {
 
     /// The state as plain values.
     pub(crate) fn freeze(&self, program: &Program, text_of: impl Fn(usize, usize) -> Vec<u8>, scope: &super::Scope) -> Frozen {
-        let prefix = |pattern: &[u8], over, units: usize| pattern[..unit_bytes(pattern, over, units)].to_vec();
+        let prefix = |pattern: &[u8], over: Over, units: usize| pattern[..over.prefix_len(pattern, units)].to_vec();
         let over = program.over;
         let stops = program.awake.stops();
         let window = if let Some(region) = self.region {
@@ -393,17 +395,6 @@ fn replay(walk: impl Fn(u32, &[u32]) -> (u32, usize), units: &[u32]) -> u32 {
         at += read;
     }
     state
-}
-
-/// Bytes of the first `count` units of `text`.
-fn unit_bytes(text: &[u8], over: Over, count: usize) -> usize {
-    match over {
-        Over::Bytes => count.min(text.len()),
-        // `text` is UTF-8: units are characters, and a character begins at every byte that does not continue one.
-        Over::Characters => {
-            text.iter().enumerate().filter(|(_, b)| **b & 0xc0 != 0x80).nth(count).map_or(text.len(), |(at, _)| at)
-        }
-    }
 }
 
 fn push_unit(text: &mut Vec<u8>, over: Over, code: u32) {

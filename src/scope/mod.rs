@@ -50,6 +50,11 @@ pub struct Scope {
     pub keep_whole: Vec<Vec<u8>>,
 }
 
+/// Regions, and markers kept whole, at the most: they come from whoever runs the server, and are few.
+pub(crate) const MARKERS: usize = 256;
+/// Bytes of all markers of a scope together.
+const MARKER_BYTES: usize = 64 << 10;
+
 impl Scope {
     /// True when stops apply everywhere.
     #[must_use]
@@ -60,6 +65,15 @@ impl Scope {
     /// Checks the markers against each other and against the stops (section 8 and 9 of the contract).
     pub(crate) fn check(&self, set: &StopSet, over: Over) -> Result<(), Error> {
         let bad = |message: String| Err(Error::option(message));
+        let count = self.asleep_inside.len().max(self.keep_whole.len());
+        if count > MARKERS {
+            return bad(format!("too many markers: {count} given, the limit is {MARKERS}"));
+        }
+        let regions = self.asleep_inside.iter().flat_map(|(opener, closer)| [opener, closer]);
+        let bytes: usize = regions.chain(&self.keep_whole).map(Vec::len).sum();
+        if bytes > MARKER_BYTES {
+            return bad(format!("markers too long: {bytes} bytes in all, the limit is {MARKER_BYTES}"));
+        }
         let mut regions: Vec<&[u8]> = Vec::new();
         for (opener, closer) in &self.asleep_inside {
             for marker in [opener.as_slice(), closer] {

@@ -4,6 +4,7 @@
 //! there and how long the held text is, so that a token costs no walk of any chain.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Include, Scope};
@@ -40,6 +41,8 @@ pub(crate) struct Awake {
     best: Vec<u32>,
     /// The opener that ends at a node.
     opener: Vec<u32>,
+    /// The length of the longest stop that begins with a node's string.
+    longest_below: Vec<u32>,
     /// Units to hold at a node when armed, and when disarmed by hand, as far as asked for already; [`UNKNOWN`] else.
     hold_armed: Vec<AtomicU32>,
     hold_disarmed: Vec<AtomicU32>,
@@ -84,7 +87,8 @@ fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
         Include::All => Ok(vec![true; stops.len()]),
         Include::Only(some) => {
             let included: Vec<bool> = stops.iter().map(|stop| some.contains(stop)).collect();
-            match some.iter().find(|stop| !stops.iter().any(|s| s == stop.as_slice())) {
+            let known: HashSet<&[u8]> = stops.iter().collect();
+            match some.iter().find(|stop| !known.contains(stop.as_slice())) {
                 Some(stranger) => {
                     Err(Error::option(format!("include_stop has {}, which is no stop of the set", super::show(stranger))))
                 }
@@ -108,10 +112,20 @@ impl Awake {
         let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
         let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());
+        let first_child = trie.first_child.clone();
         let table = Table::new(trie, &alphabet, None, |n| best[n as usize] != NONE || opener[n as usize] != NONE);
+        let mut longest_below = vec![0; fail.len()];
+        for node in (0..fail.len()).rev() {
+            let (from, to) = range[node];
+            // A node's stops are its children's, and its own.
+            let children = first_child[node]..first_child[node + 1];
+            let own = order[from as usize..to as usize].first().and_then(|&p| stops.get(p as usize)).map_or(0, |stop| stop.len);
+            longest_below[node] = children.map(|child| longest_below[child as usize]).max().unwrap_or(0).max(own);
+        }
         let unknown = || (0..fail.len()).map(|_| AtomicU32::new(UNKNOWN)).collect();
         let mixed = included.contains(&true) && included.contains(&false);
         Self {
+            longest_below,
             hold_armed: unknown(),
             hold_disarmed: unknown(),
             contextual: mixed || !scope.asleep_inside.is_empty(),
@@ -231,7 +245,10 @@ impl Awake {
         while at != 0 {
             let depth = self.depth(at);
             let can_fire = |pattern| self.can_fire(node, pattern, depth, rule, room);
-            if u64::from(depth) <= room && self.below(at, depth).any(can_fire) {
+            if u64::from(depth) <= room
+                && rule.reaches(depth, self.longest_below[at as usize])
+                && self.below(at, depth).any(can_fire)
+            {
                 return depth.into();
             }
             at = self.fail[at as usize];
@@ -279,6 +296,14 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
+    /// Whether a stop of `longest` units, of which `depth` were read, can end when stops count: a bound for many stops at once.
+    fn reaches(self, depth: u32, longest: u32) -> bool {
+        match self {
+            Self::ArmsAfter { units } => u64::from(longest) > u64::from(depth) + units,
+            _ => longest > depth,
+        }
+    }
+
     fn lets(self, stop: &Stop, depth: u32) -> bool {
         match self {
             Self::Armed => stop.inner_end <= depth,

@@ -168,12 +168,8 @@ impl Matcher {
     /// The first `count` units of a stop, as (UTF-8) bytes.
     pub(super) fn prefix_of(&self, stop: usize, count: usize) -> &[u8] {
         let stop = self.set.get(stop);
-        if self.over() == Over::Bytes || self.set.stops().is_ascii() {
-            return &stop[..count];
-        }
-        let text = std::str::from_utf8(stop).unwrap_or("");
-        let end = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
-        &stop[..end]
+        let over = if self.set.stops().is_ascii() { Over::Bytes } else { self.over() };
+        &stop[..over.prefix_len(stop, count)]
     }
 
     /// Reads one chunk: characters of a text in whatever storage (no surrogates), or bytes.
