@@ -47,8 +47,9 @@ struct ScopeKey {
     keep_whole: Vec<Vec<u8>>,
 }
 
-/// Compiled scopes kept with a set.
+/// Compiled scopes kept with a set, and their size together.
 const SCOPES: usize = 8;
+const SCOPE_BYTES: usize = 16 << 20;
 
 impl StopSet {
     /// Compiles stop strings under the default limits and tie rule.
@@ -109,7 +110,9 @@ impl StopSet {
     #[must_use]
     pub fn nbytes(&self) -> usize {
         let bytes = self.0.bytes.get().map_or(0, Automaton::heap_bytes);
-        size_of::<Inner>() + self.0.list.heap_bytes() + self.0.main.heap_bytes() + bytes
+        let scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let scopes: usize = scopes.iter().map(|(_, program)| program.heap_bytes()).sum();
+        size_of::<Inner>() + self.0.list.heap_bytes() + self.0.main.heap_bytes() + bytes + scopes
     }
 
     /// A stream of text with the default options: one response.
@@ -142,8 +145,14 @@ impl StopSet {
         let (asleep_inside, keep_whole) = (scope.asleep_inside.clone(), scope.keep_whole.clone());
         let key = ScopeKey { over, include: include.clone(), asleep_inside, keep_whole };
         let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
-        scopes.insert(0, (key, program.clone()));
-        scopes.truncate(SCOPES);
+        if !scopes.iter().any(|(key, _)| same(key)) {
+            scopes.insert(0, (key, program.clone()));
+            scopes.truncate(SCOPES);
+            // At least the one just made is kept, whatever its size.
+            while scopes.len() > 1 && scopes.iter().map(|(_, program)| program.heap_bytes()).sum::<usize>() > SCOPE_BYTES {
+                scopes.pop();
+            }
+        }
         Ok(program)
     }
 

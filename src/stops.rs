@@ -21,9 +21,10 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// A million stops, 16 MiB: far beyond any real list, small enough that a hostile one cannot exhaust a server.
+    /// A million stops, 4 MiB: far beyond any real list. Compiling takes about 20 bytes of memory for each byte of a list, so the worst
+    /// list under the default costs some 80 MiB and a second; a server that compiles its clients' lists sets far less.
     fn default() -> Self {
-        Self { max_stops: 1_000_000, max_bytes: 16 << 20 }
+        Self { max_stops: 1_000_000, max_bytes: 4 << 20 }
     }
 }
 
@@ -132,6 +133,21 @@ impl StopList {
     #[must_use]
     pub fn is_ascii(&self) -> bool {
         self.ascii
+    }
+
+    /// Refuses a list that is known to be too long before any of it is copied.
+    ///
+    /// # Errors
+    /// When `stops` more would exceed the limit.
+    pub fn check_count(&self, stops: usize) -> Result<(), Error> {
+        let total = self.len().saturating_add(stops);
+        if total <= self.limits.max_stops { Ok(()) } else { Err(Error::too_many_stops(total, self.limits.max_stops)) }
+    }
+
+    /// Bytes of all stops together.
+    #[must_use]
+    pub fn total_bytes(&self) -> usize {
+        self.arena.len()
     }
 
     /// All stops one behind the other.

@@ -62,7 +62,7 @@ class StopSet:
     whether the longest or the one listed first is the match (section 1).
 
     Raises ``ValueError`` for an empty stop, a lone surrogate in a stop (both named by index), more than ``max_stops`` stops
-    (default 1,000,000) or more than ``max_bytes`` UTF-8 bytes of all stops together (default 16 MiB); ``TypeError`` for a stop
+    (default 1,000,000) or more than ``max_bytes`` UTF-8 bytes of all stops together (default 4 MiB); ``TypeError`` for a stop
     of another type.
 
     >>> stops = StopSet(["</answer>", "\\n\\nUser:"])
@@ -213,7 +213,7 @@ class StopStream(Generic[_Text]):
     def reset(self) -> None:
         """Starts afresh, with the options that the stream was made with."""
     def copy(self) -> StopStream[_Text]:
-        """An independent stream in the same state, in constant time: for speculative decoding, ``n > 1``, beam search."""
+        """An independent stream in the same state, in time bounded by what is held: for speculative decoding, ``n > 1``, beam search."""
     def arm(self) -> None:
         """From the next character on, stops count (section 7)."""
     def disarm(self) -> None:

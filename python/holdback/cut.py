@@ -7,6 +7,7 @@ their source on a match, when they are closed early, and when the source raises:
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,6 +26,8 @@ class _Cutting(Generic[Text]):
         self._stream = stream
         self._source = chunks
         self._done = False
+        # The text in front of a match, until it is yielded: an error of the source's `close` must not lose it.
+        self._owed: Text | None = None
 
     @property
     def match(self) -> StopMatch[Text] | None:
@@ -56,13 +59,19 @@ class Cut(_Cutting[Text]):
                 self._done = True
                 emit = self._stream.flush()
             except BaseException:
-                self.close()
+                with contextlib.suppress(Exception):  # the first error is the one that explains
+                    self.close()
                 raise
             else:
                 if match is not None:
+                    self._owed = emit
                     self.close()
+                    break
             if emit:
                 return emit
+        emit, self._owed = self._owed, None
+        if emit:
+            return emit
         raise StopIteration
 
     def close(self) -> None:
@@ -101,14 +110,22 @@ class AsyncCut(_Cutting[Text]):
             except StopAsyncIteration:
                 self._done = True
                 emit = self._stream.flush()
+            except GeneratorExit:
+                raise  # nothing may be awaited now; `aclose` can still close the source
             except BaseException:
-                await self.aclose()
+                with contextlib.suppress(Exception):  # the first error is the one that explains
+                    await self.aclose()
                 raise
             else:
                 if match is not None:
+                    self._owed = emit
                     await self.aclose()
+                    break
             if emit:
                 return emit
+        emit, self._owed = self._owed, None
+        if emit:
+            return emit
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

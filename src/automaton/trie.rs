@@ -40,6 +40,10 @@ impl Patterns {
         self.ends.len()
     }
 
+    pub(crate) fn heap_bytes(&self) -> usize {
+        (self.classes.capacity() + self.ends.capacity()) * 4
+    }
+
     pub(crate) fn get(&self, index: u32) -> &[u32] {
         let (start, len) = self.span(index);
         &self.classes[start as usize..(start + len) as usize]
@@ -83,9 +87,9 @@ pub(crate) struct Trie {
     pub(crate) sample: Vec<u32>,
     /// Nodes of depth `d` are `levels[d]..levels[d + 1]`.
     pub(crate) levels: Vec<u32>,
-    /// Sorted patterns without those dropped; `range` of each node indexes it, kept only when asked for.
+    /// The patterns, sorted by class string.
     pub(crate) order: Vec<u32>,
-    /// First sorted pattern of each node's range (its last is the next node's of the same level, or by descent).
+    /// For each node, which of the sorted patterns begin with its string: from the first, to before the second.
     pub(crate) range: Vec<(u32, u32)>,
 }
 

@@ -70,9 +70,12 @@ pub(super) fn feed_batch<'py>(
     let mut before = Vec::new();
     let fed = feed_each(py, &streams, &chunks, &mut before);
     if fed.is_err() {
-        // Backwards, so that a stream that stands twice in the list ends up as it was first.
-        for (at, state) in before.into_iter().rev() {
-            *streams[at].get().state.enter(py)? = state;
+        // Backwards, so that a stream that stands twice in the list ends up as it was first. What another call has taken meanwhile, on a
+        // build without the GIL, is that call's.
+        for (at, before) in before.into_iter().rev() {
+            if let Ok(mut state) = streams[at].get().state.enter(py) {
+                *state = before;
+            }
         }
     }
     fed
@@ -103,27 +106,30 @@ fn feed_usual_batch<'py>(
     streams: &Bound<'py, PyTuple>,
     chunks: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<FedBatch<'py>>> {
+    // Every stream is entered before any is fed, and none is left before all are, so nothing comes between.
+    let mut entered = Vec::with_capacity(chunks.len());
     for (stream, chunk) in streams.iter_borrowed().zip(chunks.iter_borrowed()) {
         let (Ok(stream), Ok(chunk)) = (stream.cast::<StopStream>(), chunk.cast::<PyString>()) else { return Ok(None) };
-        let Ok(state) = stream.get().state.enter(py) else { return Ok(None) };
+        let stream = stream.get();
+        // A stream that stands in the list twice is in use already.
+        let Ok(state) = stream.state.enter(py) else { return Ok(None) };
         if !is_usual(&state, &chunk) {
             return Ok(None);
         }
+        entered.push((stream, state, chunk));
     }
     let mut emits = Vec::with_capacity(chunks.len());
     let mut ended = Vec::new();
-    for (at, (stream, chunk)) in streams.iter_borrowed().zip(chunks.iter_borrowed()).enumerate() {
-        let (stream, text) = (stream.cast::<StopStream>()?, chunk.cast::<PyString>()?);
-        let mut state = stream.get().state.enter(py)?;
-        if let Some(emit) = feed_usual(&mut state, &text) {
-            emits.push(emit.into_any());
+    for (at, (stream, state, chunk)) in entered.iter_mut().enumerate() {
+        if let Some(emit) = feed_usual(state, chunk) {
+            emits.push(emit?.into_any());
         } else {
-            // A stop ends here, or the stream stands in the list twice and has ended before.
-            let (emit, found) = state.feed(&stream.get().set, &chunk)?;
+            let (emit, found) = state.feed(&stream.set, chunk.as_any())?;
             emits.push(emit);
             ended.extend(found.map(|found| (at, found)));
         }
     }
+    drop(entered);
     Ok(Some((PyList::new(py, emits)?, ended)))
 }
 

@@ -61,9 +61,17 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
         };
         if let Ok(text) = chunk.cast::<PyString>() {
             if let Ok(mut state) = stream.state.enter(py) {
-                if let Some(emit) = feed_usual(&mut state, &text) {
-                    // SAFETY: `emit` is a reference of ours to give away.
-                    return unsafe { pair(emit.into_ptr()) };
+                match feed_usual(&mut state, &text) {
+                    Some(Ok(emit)) => {
+                        drop(state);
+                        // SAFETY: `emit` is a reference of ours to give away.
+                        return unsafe { pair(emit.into_ptr()) };
+                    }
+                    Some(Err(error)) => {
+                        error.restore(py);
+                        return ptr::null_mut();
+                    }
+                    None => {}
                 }
             }
         }

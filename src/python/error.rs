@@ -16,7 +16,11 @@ impl From<Error> for PyErr {
 pub(super) fn fault(py: Python<'_>, fault: Fault, chunk: Option<&Bound<'_, PyString>>) -> PyErr {
     match fault {
         Fault::Utf8 { bytes, start, end } => {
-            let reason = if end == bytes.len() { "unexpected end of data" } else { "invalid utf-8 sequence" };
+            let reason = match std::str::from_utf8(&bytes[start..end]) {
+                Err(error) if error.error_len().is_none() && end == bytes.len() => "unexpected end of data",
+                _ if matches!(bytes[start], 0xc2..=0xf4) => "invalid continuation byte",
+                _ => "invalid start byte",
+            };
             PyUnicodeDecodeError::new_err(("utf-8", PyBytes::new(py, &bytes).unbind(), start, end, reason))
         }
         Fault::Surrogate { waiting, at } => match surrogate_text(py, waiting, chunk) {

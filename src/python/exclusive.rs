@@ -7,6 +7,7 @@
 //! `Exclusive` is one of the three places with `unsafe` in the binding; the other two are `text.rs` and `entry.rs`.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,7 +33,17 @@ impl<T> Exclusive<T> {
     /// Exclusive access, or `RuntimeError` when another call is inside.
     #[inline]
     pub(super) fn enter(&self, _py: Python<'_>) -> PyResult<Guard<'_, T>> {
-        if self.take() { Ok(Guard { cell: self }) } else { Err(busy()) }
+        if self.take() { Ok(Guard { cell: self, _mutable: PhantomData }) } else { Err(busy()) }
+    }
+
+    /// A look at the value for the collector, which has no `Python` token and stops all other threads; `None` if the value is in use.
+    pub(super) fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        if self.busy.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: no guard is out, and none can be taken while the collector runs: under the GIL it holds it, and on free-threaded builds
+        // it has stopped every thread that is attached, as whoever enters must be.
+        Some(look(unsafe { &*self.value.get() }))
     }
 
     /// Under the GIL, which the `Python` token of `enter` proves, no other thread runs between the load and the store.
@@ -55,12 +66,16 @@ impl<T> Exclusive<T> {
 
 #[cold]
 fn busy() -> PyErr {
-    PyRuntimeError::new_err("this stream is being fed by another thread: one stream belongs to one caller at a time")
+    PyRuntimeError::new_err(
+        "this stream is in use by another call, of another thread or around this one: one stream belongs to one caller at a time",
+    )
 }
 
 /// Access to the value until it is dropped.
 pub(super) struct Guard<'a, T> {
     cell: &'a Exclusive<T>,
+    /// A guard is a `&mut T` in disguise, so it may not be shared between threads just because `Exclusive` may.
+    _mutable: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for Guard<'_, T> {

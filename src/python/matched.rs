@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -32,7 +33,7 @@ impl StopMatch {
     }
 
     /// The core's view again; how much of the chunk was read is not kept, since no one asks after the match.
-    pub(super) fn unwrap(&self) -> crate::Match {
+    pub(super) fn to_core(&self) -> crate::Match {
         crate::Match::new(self.index, self.start..self.end, self.start_chunk..=self.end_chunk)
     }
 
@@ -47,6 +48,11 @@ impl StopMatch {
     #[new]
     fn new(stop: Py<PyAny>, index: usize, start: u64, end: u64, start_chunk: u64, end_chunk: u64, rest: Py<PyAny>) -> Self {
         Self { stop, index, start, end, start_chunk, end_chunk, rest }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.stop)?;
+        visit.call(&self.rest)
     }
 
     #[classattr]

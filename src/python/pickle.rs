@@ -13,7 +13,7 @@ use crate::{Decoder, Errors, Frozen, Include, Matcher, Place, Scope, Snapshot, S
 /// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
-#[allow(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
+#[expect(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
 pub(super) struct Pickled<'py> {
     raw: bool,
     strict: bool,
@@ -40,7 +40,6 @@ pub(super) struct Pickled<'py> {
 /// The part that only streams with scopes have.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
-#[allow(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
 pub(super) struct PickledScope<'py> {
     region: Option<usize>,
     armed_after: Option<u64>,
@@ -124,10 +123,14 @@ pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, state: Pickled<'_>) -> P
         chunks: state.chunks,
         marks: (state.first, state.later),
         place,
-        matched: state.matched.as_ref().map(|found| found.get().unwrap()),
+        matched: state.matched.as_ref().map(|found| found.get().to_core()),
     };
     let matcher = fresh.restore(snapshot).ok_or_else(refused)?;
     let decoder = Decoder::restore(state.waiting.as_bytes(), state.high).ok_or_else(refused)?;
+    let held = state.flushed && matcher.held_len() > 0;
+    if held || (state.raw && !decoder.is_empty()) {
+        return Err(refused());
+    }
     let flags = [state.raw, state.flushed, state.last_text];
     let regions = state.regions.map(Bound::unbind);
     let state = State::restored((matcher, decoder, errors), flags, regions, state.matched);

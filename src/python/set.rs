@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
@@ -10,6 +11,9 @@ use super::error::type_name;
 use super::options::{self, Given};
 use super::stream::{Fed, StopStream};
 use crate::{Limits, StopList, Tie};
+
+/// Lists of this many bytes take a millisecond and more to compile.
+const DETACH_BYTES: usize = 64 << 10;
 
 /// An immutable, compiled list of stops: see the stub.
 #[pyclass(frozen, module = "holdback._core")]
@@ -51,7 +55,18 @@ impl StopSet {
             }
             Some(many) => collect(&mut list, many)?,
         };
-        Ok(Self { core: crate::StopSet::compile(list, tie), stops: stops.unbind(), limits })
+        // A list that takes long to compile is compiled without the GIL.
+        let core = if list.total_bytes() < DETACH_BYTES {
+            crate::StopSet::compile(list, tie)
+        } else {
+            py.detach(|| crate::StopSet::compile(list, tie))
+        };
+        Ok(Self { core, stops: stops.unbind(), limits })
+    }
+
+    /// Stops of a subclass of `str` can refer back to the set.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.stops)
     }
 
     #[getter]
@@ -223,7 +238,10 @@ fn is_stop(object: &Bound<'_, PyAny>) -> bool {
 fn collect<'py>(list: &mut StopList, stops: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let py = stops.py();
     let tuple = match stops.cast_exact::<PyList>() {
-        Ok(stops) => Some(stops.to_tuple()),
+        Ok(stops) => {
+            list.check_count(stops.len())?;
+            Some(stops.to_tuple())
+        }
         Err(_) => stops.cast_exact::<PyTuple>().ok().cloned(),
     };
     if let Some(tuple) = tuple {

@@ -1,6 +1,7 @@
 //! `StopStream`: one response. Text in, text out; every decision is the core's.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 
@@ -50,6 +51,13 @@ struct Extras {
 
 /// What one call gives: the text to send, and the match.
 pub(super) type Fed<'py> = (Bound<'py, PyAny>, Option<Py<StopMatch>>);
+
+impl Extras {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.regions)?;
+        visit.call(&self.matched)
+    }
+}
 
 impl StopStream {
     /// A stream of text, or a `raw` one of bytes.
@@ -333,7 +341,9 @@ pub(super) fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
     }
     match PyMemoryView::from(chunk) {
         Ok(view) => Ok(Some(view.call_method0("tobytes")?.cast_into()?)),
-        Err(_) => Ok(None),
+        Err(error) if error.is_instance_of::<PyTypeError>(chunk.py()) => Ok(None),
+        // It is a buffer, but cannot be read now.
+        Err(error) => Err(error),
     }
 }
 
@@ -390,6 +400,12 @@ impl StopStream {
         Ok(state.object(py, state.matcher.held_bytes()))
     }
 
+    /// The collector skips a stream that is in use; it comes again.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.set)?;
+        self.state.peek(|state| state.extras.as_ref().map_or(Ok(()), |extras| extras.traverse(&visit))).unwrap_or(Ok(()))
+    }
+
     fn arm(&self, py: Python<'_>) -> PyResult<()> {
         self.set_armed(py, true)
     }
@@ -416,10 +432,13 @@ impl StopStream {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let state = self.state.enter(py)?;
+        let Ok(state) = self.state.enter(py) else { return Ok("<StopStream (in use)>".to_owned()) };
         let kind = if state.raw { "byte_stream" } else { "stream" };
-        let held = state.object(py, state.matcher.held_bytes()).repr()?;
-        let matched = match state.matched(py) {
+        let (held, matched) = (state.object(py, state.matcher.held_bytes()), state.matched(py));
+        // What follows may run code of the caller's.
+        drop(state);
+        let held = held.repr()?;
+        let matched = match matched {
             Some(found) => found.bind(py).repr()?.to_string(),
             None => "None".to_owned(),
         };

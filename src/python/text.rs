@@ -34,9 +34,8 @@ impl<'a> Chars<'a> {
     pub(super) fn of_stored(text: &'a Bound<'_, PyString>) -> PyResult<Self> {
         use pyo3::ffi;
         let object = text.as_ptr();
-        // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code can see it. PyO3 refuses to build for
-        // Pythons whose strings may not be ready (before 3.12 legacy ones exist, but `PyUnicode_READY` has nothing to do for those that
-        // Python code or this crate made; see `ready`). Kind, length and data belong together by the definition of the object.
+        // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code can see it. `ready` is called first, for
+        // those Pythons where storage may be missing. Kind, length and data belong together by the definition of the object.
         unsafe {
             ready(object)?;
             let len = usize::try_from(ffi::PyUnicode_GET_LENGTH(object)).unwrap_or(0);

@@ -17,9 +17,10 @@ pub(super) fn is_usual(state: &State, chunk: &Bound<'_, PyString>) -> bool {
     state.takes_text() && Chars::of(chunk, &mut scratch).is_ok_and(usual)
 }
 
-/// The text to send for a usual chunk without a match; `None`, with nothing changed, for any other.
+/// The text to send for a usual chunk without a match (an error only if there is no memory for it); `None`, with nothing changed, for any
+/// other chunk.
 #[inline]
-pub(super) fn feed_usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<Bound<'py, PyString>> {
+pub(super) fn feed_usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<PyResult<Bound<'py, PyString>>> {
     let mut scratch = Vec::new();
     let chars = Chars::of(chunk, &mut scratch).ok()?;
     if !state.takes_text() || chars.len() >= DETACH_UNITS {
@@ -39,7 +40,7 @@ fn wide<'py, U: Unit>(
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
     units: &[U],
-) -> Option<Bound<'py, PyString>> {
+) -> Option<PyResult<Bound<'py, PyString>>> {
     if chars.has_surrogate() { None } else { advance(state, chunk, chars, units) }
 }
 
@@ -49,14 +50,14 @@ fn advance<'py, U: Unit>(
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
     units: &[U],
-) -> Option<Bound<'py, PyString>> {
+) -> Option<PyResult<Bound<'py, PyString>>> {
     let held = state.matcher.held();
     let advance = state.matcher.advance_unmatched(units)?;
     state.last_text = true;
     if advance.passed == units.len() && advance.released == 0 {
-        return Some(chunk.clone());
+        return Some(Ok(chunk.clone()));
     }
-    cut(state, chunk, chars, held, advance)
+    Some(cut(state, chunk, chars, held, advance))
 }
 
 #[inline(never)]
@@ -66,6 +67,6 @@ fn cut<'py>(
     chars: Chars<'_>,
     held: Held,
     advance: Passed,
-) -> Option<Bound<'py, PyString>> {
-    text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed).ok()
+) -> PyResult<Bound<'py, PyString>> {
+    text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed)
 }

@@ -79,6 +79,16 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Heap bytes behind this program.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let awake = &self.awake;
+        let words = awake.levels.len() + awake.fail.len() * 8 + awake.order.len() + awake.stops.len() * 3;
+        let others: usize = self.closers.iter().chain(&self.keeper).map(Automaton::heap_bytes).sum();
+        awake.alphabet.heap_bytes() + awake.patterns.heap_bytes() + awake.table.heap_bytes() + words * 4 + others
+    }
+}
+
 /// For each stop whether it is emitted itself.
 fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
     let stops = set.stops();

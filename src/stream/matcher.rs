@@ -227,6 +227,9 @@ impl Matcher {
 
     /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
     pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
+        if self.matched.is_some() {
+            return self.ended();
+        }
         let advance = match &mut self.engine {
             Engine::Plain(plain) => plain.advance_last_chunk(&self.set, unit),
             Engine::Scoped(scoping) => scoping.state.advance_last_chunk(&scoping.program, unit),
@@ -244,6 +247,7 @@ impl Matcher {
 
     /// Ends the text: everything held is released; gives how many units, to be asked for by [`Matcher::released`]. What
     /// the caller feeds after it is matched afresh.
+    #[must_use = "what is released must go out"]
     pub fn flush(&mut self) -> usize {
         let held = self.held_len();
         match &mut self.engine {
@@ -264,8 +268,11 @@ impl Matcher {
         self.matched = None;
     }
 
-    /// From the next unit on stops count, or do not, until the next call.
+    /// From the next unit on stops count, or do not, until the next call. After a match this does nothing.
     pub fn set_armed(&mut self, armed: bool) {
+        if self.matched.is_some() {
+            return;
+        }
         if let Engine::Plain(plain) = &self.engine {
             if armed {
                 return;

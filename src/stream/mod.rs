@@ -59,6 +59,7 @@ impl Match {
 }
 
 /// What one chunk lets out, counted in units: first `released` of what was held, then `passed` of the chunk.
+#[must_use = "text that is not sent on is lost"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Advance {

@@ -63,6 +63,11 @@ impl Matcher {
         {
             return None;
         }
+        let ascending = later.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
+        if !ascending || later.iter().any(|&(offset, chunk)| offset > seen || chunk >= chunks || chunk <= first) || first > chunks
+        {
+            return None;
+        }
         if matches!((&self.engine, &place), (Engine::Plain(_), Place::Scoped(_))) {
             // The stream became a scoped one when it was first disarmed.
             self.set_armed(false);

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .stream import StopMatch, StopStream
 
 MAX_STOPS = 1_000_000
-MAX_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 
 
 class StopSet:
@@ -22,7 +22,7 @@ class StopSet:
         tie: which of several stops that end at the same character is the match: ``"longest"``, or ``"first"`` in the
             list.
         max_stops: refuse longer lists (default 1,000,000).
-        max_bytes: refuse lists with more bytes of UTF-8 in all stops together (default 16 MiB).
+        max_bytes: refuse lists with more bytes of UTF-8 in all stops together (default 4 MiB).
 
     Raises:
         TypeError, ValueError: see section 5; the message names the index, the type, the limit.

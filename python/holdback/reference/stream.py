@@ -278,7 +278,7 @@ class _Alone:
             if not lock.acquire(blocking=False):
                 for taken in self.locks[:number]:
                     taken.release()
-                raise RuntimeError("this stream is being used by another thread")
+                raise RuntimeError("this stream is in use by another call, of another thread or around this one")
 
     def __exit__(self, *_: object) -> None:
         for lock in self.locks:
