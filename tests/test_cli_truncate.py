@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdback import StopSet, cli
@@ -73,6 +73,7 @@ def documents(draw: st.DrawFn) -> bytes:
     return data if draw(st.booleans()) else data.removesuffix(b"\n")
 
 
+@settings(max_examples=60)  # files are written and synced in each
 @given(documents(), st.integers(20, 200))
 def test_files_are_cut_line_by_line_whatever_the_blocks(tmp_path_factory, document, block_bytes):
     folder = tmp_path_factory.mktemp("rows")
@@ -91,6 +92,7 @@ def test_files_are_cut_line_by_line_whatever_the_blocks(tmp_path_factory, docume
     assert not list(folder.glob("*.unfinished"))
 
 
+@settings(max_examples=60)
 @given(documents())
 def test_a_pipe_gives_what_files_give(tmp_path_factory, document):
     folder = tmp_path_factory.mktemp("rows")
@@ -200,7 +202,8 @@ def test_a_run_that_was_ended_goes_on(tmp_path, many_rows, how):
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
     process.send_signal(how)
-    process.communicate(timeout=60)
+    _, told = process.communicate(timeout=60)
+    assert (b"--resume goes on" in told) == (how == signal.SIGINT)
     assert process.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL)
     assert not output.exists()
     first = unfinished / "000000.part"

@@ -77,6 +77,29 @@ def test_chunks_stay_chunks(values):
     assert [len(chunk) for chunk in cut.chunks] == [len(chunk) for chunk in values]
 
 
+@given(values=columns)
+def test_columns_of_other_libraries_come_by_the_c_interface(values):
+    series = pl.Series("text", values, dtype=pl.String)
+    column = pa.chunked_array(series)
+    check(column, *for_pyarrow.truncate_column(series, STOPS))
+
+
+class OneArray:
+    """Of the C interface, just what an array has."""
+
+    def __init__(self, values):
+        self.array = pa.array(values, pa.string())
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.array.__arrow_c_array__(requested_schema)
+
+
+def test_arrays_by_the_c_interface_too():
+    assert for_pyarrow.truncate_column(OneArray(["a###b", None]), STOPS)[0].to_pylist() == ["a", None]
+    with pytest.raises(TypeError, match="an Arrow column, not list"):
+        for_pyarrow.truncate_column(["a"], STOPS)
+
+
 def test_a_column_of_another_type_is_named():
     with pytest.raises(TypeError, match="not of type int64"):
         for_pyarrow.truncate_column(pa.array([1]), STOPS)

@@ -124,13 +124,17 @@ def _run_jobs(work: Work, args: argparse.Namespace) -> Tally:
             job.join(planned[job])
     total, left = (sum(block.weight for block in some) for some in (blocks, todo))
     workers = min(args.workers or _cpus(), max(1, len(todo)))
-    with Progress(total, total - left) as progress:
-        for block, counts in run_blocks(work, todo, workers):
-            tally.add(counts)
-            progress.advance(block.weight, counts.rows)
-            missing[block.job] -= 1
-            if not missing[block.job]:
-                block.job.join(planned[block.job])
+    try:
+        with Progress(total, total - left) as progress:
+            for block, counts in run_blocks(work, todo, workers):
+                tally.add(counts)
+                progress.advance(block.weight, counts.rows)
+                missing[block.job] -= 1
+                if not missing[block.job]:
+                    block.job.join(planned[block.job])
+    except KeyboardInterrupt:
+        say("holdback truncate: interrupted; the same command with --resume goes on from here")
+        raise
     return tally
 
 

@@ -28,7 +28,7 @@ def truncate_array(column: Any, stops: StopSet, **options: Any) -> tuple[Any, An
     """The texts of a column up to their first stop, and a column of the same shape with those stops (null: none fired).
 
     Args:
-        column: a `pyarrow.Array` or `pyarrow.ChunkedArray`.
+        column: a `pyarrow.Array` or `pyarrow.ChunkedArray`, or any object with the Arrow C interface.
         stops: the compiled set.
         options: as for `StopSet.truncate_many`.
 
@@ -36,6 +36,8 @@ def truncate_array(column: Any, stops: StopSet, **options: Any) -> tuple[Any, An
         TypeError: for a column that does not hold strings; it says which type it has.
     """
     pa = need_pyarrow()
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        column = _imported(column, pa)
     if isinstance(column, pa.ChunkedArray):
         pairs = [truncate_array(chunk, stops, **options) for chunk in column.chunks]
         return (
@@ -70,6 +72,15 @@ def truncate_table(
         there = table.schema.get_field_index(stop_column)
         table = table.append_column(stop_column, fired) if there < 0 else table.set_column(there, stop_column, fired)
     return table, fired
+
+
+def _imported(column: Any, pa: Any) -> Any:
+    """The pyarrow form of another library's column, by the Arrow C interface: the memory is shared."""
+    if hasattr(column, "__arrow_c_stream__"):
+        return pa.chunked_array(column)
+    if hasattr(column, "__arrow_c_array__"):
+        return pa.array(column)
+    raise TypeError(f"an Arrow column, not {type(column).__name__}")
 
 
 def _is_text(kind: Any, pa: Any) -> bool:

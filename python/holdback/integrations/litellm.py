@@ -154,7 +154,12 @@ def _limits(model: Any, field: str) -> providers.Provider:
     import litellm
 
     known = providers.get("litellm")
-    systems = [litellm.get_llm_provider(name)[:2] for name in _deployments(model)]
+    try:
+        systems = [litellm.get_llm_provider(name)[:2] for name in _deployments(model)]
+    except (
+        Exception
+    ):  # of LiteLLM's own kinds; what it thinks of a model it will say to the client, we must not fail the request
+        systems = []
     if not systems:
         return known.with_facts(name="unknown", accepts=False)  # enforced here, whatever is behind it
     if field == "stop_sequences" and all(provider == "anthropic" for _, provider in systems):

@@ -27,7 +27,8 @@ def truncate_column(column: Any, stops: StopSet | str | Iterable[str], **options
     (['4', None, '5'], ['\\nUser:', None, None])
 
     Args:
-        column: a `pyarrow.Array` or `pyarrow.ChunkedArray`.
+        column: a `pyarrow.Array` or `pyarrow.ChunkedArray`, or a column of any other library that has the Arrow C interface
+            (Polars, DuckDB, nanoarrow, arro3): its memory is shared, and the answer is pyarrow's.
         stops: a compiled set, or the stops.
         options: those of `StopSet.truncate_many`: `include_stop`, `arm_after_chars`, `asleep_inside`, `start_asleep`.
 
