@@ -5,7 +5,7 @@ Requests come in two kinds that differ in nothing but their stops: with twelve s
 without any, the gateway passes every byte. The kinds take turns, and each figure is the median over the rounds.
 
 * flat out: the upstream sends as fast as it is read. Events per second, and processor time of the gateway per event.
-* paced: every stream sends an event each 50 ms, as a model would. Each event carries the moment it was sent; what is shown is the
+* paced: every stream sends an event each 25 ms, as a model would. Each event carries the moment it was sent; what is shown is the
   time until the client has it: straight from the upstream, passed by the gateway, cut by it. Every event is a chunk of its own here,
   where flat out one read brings several, so the gateway's cost per event is higher. Processes must share a clock (Linux).
 
@@ -32,8 +32,8 @@ STOPS = [
     *("\n\nHuman:", "</answer>", "###END", "Observation:", "<|eot|>", "\nUser:"),
     *("<|im_end|>", "[/INST]", "---8<---", "\x04", "STOP!", "</s>"),
 ]
-PACE = 0.05  # seconds between the events of a stream
-PACED_EVENTS = 20
+PACE = 0.025  # seconds between the events of a stream
+PACED_EVENTS = 100
 HEAD = b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m","sent":'
 TAIL = b',"choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n'
 END = b'data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

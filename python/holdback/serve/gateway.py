@@ -345,8 +345,8 @@ class _Exchange:
             body = cutter.body(raw)
         except WireError as error:
             raise UpstreamError(MALFORMED, f"the upstream's answer cannot be read: {error}") from error
-        self.meter.count(len(raw), len(body), start, perf_counter())
-        self.meter.held_since = None
+        self.meter.added.add(perf_counter() - start)
+        self.meter.chunks, self.meter.bytes_in = 1, len(raw)
         headers = end_to_end(answer.headers, b"date", b"content-length", b"content-encoding")
         await self._start_told(answer.status, headers, body, cutter, job)
 
@@ -400,6 +400,7 @@ class _Exchange:
         metrics, name, dialect = self.metrics, self.upstream_name, self.dialect or ""
         mode = self.mode or "other"
         metrics.requests.labels(name, dialect, mode, str(self.status or 499)).inc()
+        metrics.chunks.inc(self.meter.chunks)
         metrics.added.take(self.meter.added)
         metrics.held.take(self.meter.held)
         matches = self.cutter.matches if self.cutter else ()
@@ -425,7 +426,7 @@ class _Exchange:
             stops_sent=len(job.split.send) if job else None,
             stops_enforced=len(job.split.enforce) if job else None,
             fired=[match.index for match in matches] or None,
-            chunks=self.meter.added.count or None,
+            chunks=self.meter.chunks or None,
             bytes_in=self.meter.bytes_in,
             bytes_out=self.meter.bytes_out,
             first_byte_ms=_ms(self.first_byte),

@@ -7,7 +7,6 @@ chunk and what its cutter holds back.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Literal
@@ -21,33 +20,28 @@ End = Literal["stop", "upstream", "drained"]
 
 MALFORMED = "malformed"
 
+TIMED = 16
+"""One chunk in so many is timed, the first of every stream among them: timing all costs as much as cutting them."""
+
 
 class Meter:
     """What one stream has to tell at its end."""
 
-    __slots__ = ("added", "bytes_in", "bytes_out", "held", "held_since")
+    __slots__ = ("added", "bytes_in", "bytes_out", "chunks", "held", "held_since")
 
     def __init__(self) -> None:
         self.added = Tally(ADDED_BOUNDS)
         self.held = Tally(HELD_BOUNDS)
-        self.bytes_in = self.bytes_out = 0
+        self.chunks = self.bytes_in = self.bytes_out = 0
         self.held_since: float | None = None
 
-    def count(self, came: int, went: int, start: float, end: float) -> None:
-        """A chunk of ``came`` bytes was cut between two moments, and ``went`` bytes left."""
-        self.bytes_in += came
-        self.bytes_out += went
-        added = self.added
-        taken = end - start
-        added.counts[bisect_left(ADDED_BOUNDS, taken)] += (
-            1  # as Tally.add does, without its call: this runs for every chunk
-        )
-        added.total += taken
-        if went < came:
-            if self.held_since is None:
-                self.held_since = start
-        elif self.held_since is not None:
-            self.released(end)
+    def kept(self, fewer: bool) -> None:
+        """A chunk gave out fewer bytes than it brought, so some are held; or as many, so what was held is out."""
+        now = perf_counter()
+        if not fewer:
+            self.released(now)
+        elif self.held_since is None:
+            self.held_since = now
 
     def released(self, now: float) -> None:
         """Nothing is held any more."""
@@ -63,7 +57,7 @@ async def cut(
 
     Raises :class:`UpstreamError` when the upstream breaks off or sends what cannot be read; all that can be sent has been sent then.
     """
-    read, feed, count = answer.next, cutter.feed, meter.count
+    read, feed = answer.next, cutter.feed
     while True:
         try:
             chunk = await read()
@@ -74,19 +68,27 @@ async def cut(
             raise
         if not chunk:
             break
-        start = perf_counter()
         try:
-            data = feed(chunk)
+            if meter.chunks % TIMED:
+                data = feed(chunk)
+            else:
+                start = perf_counter()
+                data = feed(chunk)
+                meter.added.add(perf_counter() - start)
         except WireError as error:
             await _send_rest(send, error.output)
             raise UpstreamError(MALFORMED, f"the upstream's stream cannot be read: {error}") from error
+        came, went = len(chunk), len(data)
+        meter.chunks += 1
+        meter.bytes_in += came
+        meter.bytes_out += went
         if cutter.ended and cutter.matches and not drain:
             answer.close()  # first of all: from here on every token is generated in vain
-            count(len(chunk), len(data), start, perf_counter())
             meter.held_since = None  # what was held was the stop
             await _send_rest(send, data)
             return "stop"
-        count(len(chunk), len(data), start, perf_counter())
+        if went < came or meter.held_since is not None:
+            meter.kept(went < came)
         if data:
             await send(data)
     try:
