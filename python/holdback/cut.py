@@ -56,7 +56,7 @@ class Cut(_Cutting[Text]):
                 chunk = next(self._chunks)
                 emit, match = self._stream.feed(chunk)
             except StopIteration:
-                self._done = True
+                self._done = True  # by itself: there is nothing to close
                 emit = self._stream.flush()
             except BaseException:
                 with contextlib.suppress(Exception):  # the first error is the one that explains
@@ -108,7 +108,7 @@ class AsyncCut(_Cutting[Text]):
                 chunk = await anext(self._chunks)
                 emit, match = self._stream.feed(chunk)
             except StopAsyncIteration:
-                self._done = True
+                self._done = True  # by itself: there is nothing to close
                 emit = self._stream.flush()
             except GeneratorExit:
                 raise  # nothing may be awaited now; `aclose` can still close the source

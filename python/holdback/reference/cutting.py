@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ class _Cutting:
         self._source = source
         self._iterator = iterator
         self._over = False
+        self._last: Any = None  # the text in front of the match, if closing the source raised
 
     @property
     def match(self) -> StopMatch | None:
@@ -62,12 +64,18 @@ class Cut(_Cutting):
                 else:
                     emitted, match = self._stream.feed(chunk)
             except BaseException:
-                self._close_source()
+                with contextlib.suppress(Exception):
+                    self._close_source()
                 raise
             if match is not None:
+                self._last = emitted
                 self._close_source()
+                break
             if emitted:
                 return emitted
+        emitted, self._last = self._last, None
+        if emitted:
+            return emitted
         raise StopIteration
 
     def close(self) -> None:
@@ -105,13 +113,21 @@ class AsyncCut(_Cutting):
                     self._over = True
                 else:
                     emitted, match = self._stream.feed(chunk)
+            except GeneratorExit:
+                raise  # nothing can be awaited now
             except BaseException:
-                await self._close_source()
+                with contextlib.suppress(Exception):
+                    await self._close_source()
                 raise
             if match is not None:
+                self._last = emitted
                 await self._close_source()
+                break
             if emitted:
                 return emitted
+        emitted, self._last = self._last, None
+        if emitted:
+            return emitted
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
