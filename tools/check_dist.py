@@ -26,7 +26,9 @@ DIST = ROOT / "dist"
 WHEEL_LIMIT, SDIST_LIMIT = 1_500_000, 1_000_000
 
 MODULE = re.compile(r"holdback/_core(\.[\w-]+)?\.(so|pyd)")
-IN_WHEEL = re.compile(r"holdback/[\w/]+\.(py|pyi|json)|holdback/py\.typed|holdback-[^/]+\.dist-info/.+")
+IN_WHEEL = re.compile(
+    r"holdback/[\w/]+\.(py|pyi)|holdback/py\.typed|holdback/data/\w+\.(json|txt)|holdback-[^/]+\.dist-info/.+"
+)
 NEVER = re.compile(r"__pycache__|\.pyc$|\.so\.|(^|/)\.|hypothesis|(^|/)(tests|target)/")
 
 IN_SDIST = ["Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"]
@@ -77,7 +79,7 @@ def missing(names: list[str]) -> Iterator[str]:
     """Every Python file of the checkout must be in the wheel, and the licence."""
     package = ROOT / "python"
     for path in sorted((package / "holdback").rglob("*")):
-        if path.suffix in (".py", ".pyi", ".typed", ".json") and "__pycache__" not in path.parts:
+        if path.suffix in (".py", ".pyi", ".typed", ".json", ".txt") and "__pycache__" not in path.parts:
             name = path.relative_to(package).as_posix()
             if name not in names:
                 yield name
