@@ -6,6 +6,7 @@ Each `assert_type` is a promise about what an editor shows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import pickle
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -94,9 +95,20 @@ def core() -> None:
     assert found is not None
     texts, _ = stops.truncate_many(["a", "b</answer>"])
     assert_type(texts, list[str])
+    with contextlib.suppress(NotImplementedError):
+        kept, _ = stops.truncate_many(Column())
+        again, _ = stops.truncate_many(kept)
+        assert len(again) == len(kept)
     emits, ended = holdback.feed_batch([stops.stream(), stops.stream()], ["a", "</answer>"])
     assert emits == ["a", ""]
     assert [position for position, _ in ended] == [1]
+
+
+class Column:
+    """What any Arrow package has."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        raise NotImplementedError
 
 
 async def asynchronous() -> str:

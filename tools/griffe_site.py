@@ -21,9 +21,20 @@ class Site(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called by griffe for each object it has read."""
+        if isinstance(obj, griffe.Class):
+            show_overloads(obj)
         if obj.docstring:
             text = EXAMPLE.sub(lambda found: f"```pycon\n{found['code']}\n```", obj.docstring.value)
             obj.docstring.value = ROLE.sub(lambda found: link(found[1]), text)
+
+
+def show_overloads(cls: griffe.Class) -> None:
+    """A stub has nothing but the overloads of a method; the last one, which has the docstring, stands for all."""
+    for name, overloads in cls.overloads.items():
+        if overloads and name not in cls.members:
+            *_, method = overloads
+            method.overloads = list(overloads)
+            cls.set_member(name, method)
 
 
 def link(name: str) -> str:

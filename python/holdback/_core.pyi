@@ -1,7 +1,7 @@
 """The compiled part of holdback. Every rule is stated in docs/semantics.md; section numbers below refer to it."""
 
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Generic, Literal, TypeVar, final
+from typing import Any, Generic, Literal, Protocol, TypeVar, final, overload
 
 from typing_extensions import Buffer
 
@@ -12,6 +12,12 @@ _Stop = str | bytes
 _Include = bool | Collection[_Stop]
 _Markers = Literal["regions"] | Collection[_Stop]
 _Regions = Sequence[tuple[_Stop, _Stop]]
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 __profile__: str
 __version__: str
@@ -145,6 +151,19 @@ class StopSet:
         >>> StopSet(["re", "he"]).truncate("there")
         ('t', StopMatch(stop='he', index=1, start=1, end=3, start_chunk=0, end_chunk=0, rest='re'))
         """
+    @overload
+    def truncate_many(
+        self,
+        texts: _ArrowArray | _ArrowStream,
+        /,
+        *,
+        include_stop: _Include | None = None,
+        errors: Literal["replace", "strict"] | None = None,
+        arm_after_chars: int | None = None,
+        asleep_inside: _Regions | None = None,
+        start_asleep: bool | None = None,
+    ) -> tuple[ArrowStrings, list[StopMatch[Any] | None]]: ...
+    @overload
     def truncate_many(
         self,
         texts: Iterable[str | Buffer],
@@ -160,6 +179,12 @@ class StopSet:
 
         >>> StopSet(["!"]).truncate_many(["a!b", "c"])[0]
         ['a', 'c']
+
+        An Arrow column of strings (pyarrow, Polars and others: an object with ``__arrow_c_array__`` or ``__arrow_c_stream__``, of
+        the formats utf8, large_utf8 and string view) is read where it lies and gives an :class:`ArrowStrings`. A null stays
+        null, with ``None`` for its match; docs/columns.md tells more.
+
+        Raises ``TypeError`` for a column of another type, naming it; ``ValueError`` for one that is corrupt, naming the row.
         """
     def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]:
         """An iterator over what may be sent on; it closes its source on a match. Options as for :meth:`stream` (section 10).
@@ -237,6 +262,20 @@ class StopStream(Generic[_Text]):
     def __deepcopy__(self, memo: Any, /) -> StopStream[_Text]: ...
     @classmethod
     def __class_getitem__(cls, key: Any) -> Any: ...
+
+@final
+class ArrowStrings:
+    """A column of strings in Arrow memory, as :meth:`StopSet.truncate_many` gives it: of the format large_utf8, with nulls.
+
+    ``pyarrow.array(column)``, ``polars.Series(column)`` and others take it through the PyCapsule interface. They share its memory
+    and may outlive it.
+    """
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Capsules of the type and of the array. The type is the same whatever is asked for."""
+    def __arrow_c_schema__(self) -> object:
+        """A capsule of the type."""
+    def __len__(self) -> int: ...
 
 def compile(
     stops: _Stop | Iterable[_Stop] | None = None,

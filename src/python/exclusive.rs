@@ -4,7 +4,7 @@
 //! refused. A `Mutex` would do, but its two locked instructions cost a sixth of a token; under the GIL a plain flag is enough, because
 //! entering is one uninterrupted stretch of native code. Free-threaded builds pay for the locked instruction.
 //!
-//! `Exclusive` is one of the three places with `unsafe` in the binding; the other two are `text.rs` and `entry.rs`.
+//! `Exclusive` is one of the few places with `unsafe` in the binding: docs/architecture.md lists them.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;

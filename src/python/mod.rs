@@ -2,6 +2,7 @@
 //!
 //! No decision about matching is taken here.
 
+mod arrow;
 mod batch;
 mod cache;
 #[cfg(not(Py_LIMITED_API))]
@@ -23,6 +24,8 @@ mod wire;
 /// refuses a second caller. The one piece of global state, the cache of `compile`, is behind a lock.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::arrow::ArrowStrings;
     #[pymodule_export]
     use super::batch::feed_batch;
     #[pymodule_export]

@@ -140,9 +140,14 @@ impl StopSet {
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
         start_asleep: Option<bool>,
-    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
-        super::batch::truncate_many(slf, texts, given.parse(slf.py(), false)?)
+        let options = given.parse(slf.py(), false)?;
+        if let Some(cut) = super::arrow::truncate_many(slf, texts, &options)? {
+            return Ok(cut);
+        }
+        let (emits, matches) = super::batch::truncate_many(slf, texts, options)?;
+        Ok((emits.into_any(), matches))
     }
 
     #[pyo3(signature = (chunks, /, **options))]

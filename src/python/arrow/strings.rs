@@ -1,0 +1,107 @@
+//! `ArrowStrings`: the column that is given back. Any number of consumers share its memory.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::abi::{Array, Schema};
+
+/// Strings as the format `large_utf8` lays them out.
+pub(super) struct Strings {
+    /// One bit a row, lowest first; 1 where there is a text.
+    valid: Vec<u8>,
+    /// Where each text begins in `data`, and at last where the last one ends.
+    offsets: Vec<i64>,
+    data: Vec<u8>,
+    nulls: usize,
+}
+
+impl Strings {
+    /// Always 64-bit offsets: a type that changed with the size of the data would surprise at the worst moment.
+    pub(super) const FORMAT: &CStr = c"U";
+
+    pub(super) fn new() -> Self {
+        Self { valid: Vec::new(), offsets: vec![0], data: Vec::new(), nulls: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub(super) fn nulls(&self) -> usize {
+        self.nulls
+    }
+
+    /// Makes room, or raises `MemoryError`: how many rows there are was said by somebody else.
+    pub(super) fn reserve(&mut self, rows: usize) -> PyResult<()> {
+        self.offsets.try_reserve(rows).map_err(|_| PyMemoryError::new_err(format!("no room for {rows} more rows")))
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, text: Option<&str>) {
+        let at = self.len();
+        if at % 8 == 0 {
+            self.valid.push(0);
+        }
+        match text {
+            Some(text) => {
+                self.valid[at / 8] |= 1 << (at % 8);
+                self.data.extend_from_slice(text.as_bytes());
+            }
+            None => self.nulls += 1,
+        }
+        // A vector is never longer than `isize::MAX` bytes.
+        self.offsets.push(i64::try_from(self.data.len()).unwrap_or(i64::MAX));
+    }
+
+    /// The three buffers of the format; without nulls there is no first one.
+    pub(super) fn buffers(&self) -> [Option<*const u8>; 3] {
+        // An empty vector points nowhere; consumers are spared the question whether they may look there.
+        static NOTHING: [u64; 1] = [0];
+        let valid = (self.nulls > 0).then_some(self.valid.as_ptr());
+        let data = if self.data.is_empty() { NOTHING.as_ptr().cast() } else { self.data.as_ptr() };
+        [valid, Some(self.offsets.as_ptr().cast()), Some(data)]
+    }
+}
+
+/// A column of texts, read-only, for whoever takes Arrow data: see the stub.
+#[pyclass(frozen, module = "holdback._core")]
+pub(in crate::python) struct ArrowStrings {
+    strings: Arc<Strings>,
+}
+
+impl From<Strings> for ArrowStrings {
+    fn from(strings: Strings) -> Self {
+        Self { strings: Arc::new(strings) }
+    }
+}
+
+#[pymethods]
+impl ArrowStrings {
+    /// The interface lets a producer give its own type whatever is asked for; consumers cast.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let _ = requested_schema;
+        Ok((Schema::export(py)?, Array::export(py, self.strings.clone())?))
+    }
+
+    #[allow(clippy::unused_self, reason = "a method, by the interface")]
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Schema::export(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.strings.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ArrowStrings: {} rows, {} null>", self.strings.len(), self.strings.nulls())
+    }
+}
