@@ -230,17 +230,18 @@ class StreamColumn(Producer):
 class Taken:
     """The array of an exporter, moved out of its capsule."""
 
-    def __init__(self, column: Any) -> None:
-        schema_capsule, array_capsule = column.__arrow_c_array__()
+    def __init__(self, column: Any, requested_schema: Any = None) -> None:
+        schema_capsule, array_capsule = column.__arrow_c_array__(requested_schema)
         self.schema, self.array = move(schema_capsule, Schema), move(array_capsule, Array)
         self.format = self.schema.format.decode()
 
     def read(self) -> list[str | None]:
-        """The rows, of format ``U``."""
+        """The rows, of format ``u`` or ``U``."""
         array = self.array
-        assert (self.format, array.n_buffers, array.n_children, array.offset) == ("U", 3, 0, 0)
+        assert (array.n_buffers, array.n_children, array.offset) == (3, 0, 0)
         valid, ends, data = (array.buffers[at] for at in range(3))
-        offsets = (c_int64 * (array.length + 1)).from_address(ends)
+        offset = {"u": ctypes.c_int32, "U": c_int64}[self.format]
+        offsets = (offset * (array.length + 1)).from_address(ends)
         assert offsets[0] == 0
         bits = None if valid is None else ctypes.string_at(valid, (array.length + 7) // 8)
         rows = [

@@ -156,6 +156,27 @@ def test_any_number_of_consumers_share_one_memory() -> None:
     assert rows_of(kept) == KEPT
 
 
+@pytest.mark.parametrize("asked", ["u", "U", "vu", "i", "+s", ""])
+def test_a_type_may_be_asked_for(asked: str) -> None:
+    kept, _ = STOPS.truncate_many(column_of(ROWS, "U"))
+    other = column_of(ROWS, asked if asked in FORMATS else "u")
+    other.format = asked
+    schema, _ = other.__arrow_c_array__()
+    taken = Taken(kept, schema)
+    assert taken.format == ("u" if asked == "u" else "U")
+    del kept
+    gc.collect()
+    assert taken.read() == KEPT
+    taken.release()
+    assert other.releases == {0: 1}
+
+
+def test_what_is_asked_for_must_be_a_type() -> None:
+    kept, _ = STOPS.truncate_many(column_of(ROWS, "U"))
+    with pytest.raises(TypeError, match="named arrow_schema is needed, not int"):
+        kept.__arrow_c_array__(5)
+
+
 def test_a_column_goes_in_again() -> None:
     kept, _ = STOPS.truncate_many(column_of(ROWS, "u"), include_stop=True)
     again, matches = STOPS.truncate_many(kept)

@@ -272,7 +272,7 @@ class ArrowStrings:
     """
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules of the type and of the array. The type is the same whatever is asked for."""
+        """Capsules of the type and of the array. Asked for utf8 (a capsule of that type), it is that if it fits."""
     def __arrow_c_schema__(self) -> object:
         """A capsule of the type."""
     def __len__(self) -> int: ...

@@ -119,14 +119,14 @@ impl Schema {
     }
 
     /// The type of what is given back, in a capsule.
-    pub(super) fn export(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
+    pub(super) fn export<'py>(py: Python<'py>, format: &'static CStr) -> PyResult<Bound<'py, PyCapsule>> {
         const NULLABLE: i64 = 2;
         unsafe extern "C" fn release(schema: *mut Schema) {
             // SAFETY: the caller passes the structure below, all of whose pointers are to constants.
             unsafe { (*schema).release = None }
         }
         let schema = Self {
-            format: Strings::FORMAT.as_ptr(),
+            format: format.as_ptr(),
             name: c"".as_ptr(),
             metadata: ptr::null(),
             flags: NULLABLE,
@@ -147,10 +147,12 @@ impl Schema {
 }
 
 impl Array {
-    /// Strings in a capsule, without a copy: the array shares them, and lives as long as its consumer wants.
-    pub(super) fn export(py: Python<'_>, strings: Arc<Strings>) -> PyResult<Bound<'_, PyCapsule>> {
+    /// Strings in a capsule, without a copy: the array shares them, and lives as long as its consumer wants. `short` are
+    /// 32-bit offsets, for a consumer that asked for them.
+    pub(super) fn export(py: Python<'_>, strings: Arc<Strings>, short: Option<Vec<i32>>) -> PyResult<Bound<'_, PyCapsule>> {
         struct Shared {
             _strings: Arc<Strings>,
+            _short: Option<Vec<i32>>,
             buffers: [*const c_void; 3],
         }
         unsafe extern "C" fn release(array: *mut Array) {
@@ -165,8 +167,12 @@ impl Array {
         // Vectors do not fail to fit into `i64`.
         array.length = i64::try_from(strings.len()).unwrap_or(i64::MAX);
         array.null_count = i64::try_from(strings.nulls()).unwrap_or(i64::MAX);
-        let buffers = strings.buffers().map(|buffer| buffer.map_or(ptr::null(), <*const u8>::cast));
-        let shared = Box::into_raw(Box::new(Shared { _strings: strings, buffers }));
+        let mut buffers = strings.buffers().map(|buffer| buffer.map_or(ptr::null(), <*const u8>::cast));
+        if let Some(short) = &short {
+            buffers[1] = short.as_ptr().cast();
+        }
+        // A vector keeps its place in memory when it is moved.
+        let shared = Box::into_raw(Box::new(Shared { _strings: strings, _short: short, buffers }));
         array.n_buffers = 3;
         // SAFETY: fresh from a box, so it may be written to; only the place is taken.
         array.buffers = unsafe { (&raw mut (*shared).buffers).cast() };

@@ -9,6 +9,11 @@ use pyo3::types::PyCapsule;
 
 use super::abi::{Array, Schema};
 
+/// What is given unless something else is asked for: a type that changed with the size of the data would surprise at the worst
+/// moment.
+const LARGE_UTF8: &CStr = c"U";
+const UTF8: &CStr = c"u";
+
 /// Strings as the format `large_utf8` lays them out.
 pub(super) struct Strings {
     /// One bit a row, lowest first; 1 where there is a text.
@@ -20,9 +25,6 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// Always 64-bit offsets: a type that changed with the size of the data would surprise at the worst moment.
-    pub(super) const FORMAT: &CStr = c"U";
-
     pub(super) fn new() -> Self {
         Self { valid: Vec::new(), offsets: vec![0], data: Vec::new(), nulls: 0 }
     }
@@ -33,6 +35,12 @@ impl Strings {
 
     pub(super) fn nulls(&self) -> usize {
         self.nulls
+    }
+
+    /// 32-bit offsets, if the texts are not too long for them.
+    fn short_offsets(&self) -> Option<Vec<i32>> {
+        i32::try_from(self.data.len()).ok()?;
+        self.offsets.iter().map(|&offset| i32::try_from(offset).ok()).collect()
     }
 
     /// Makes room, or raises `MemoryError`: how many rows there are was said by somebody else.
@@ -81,20 +89,22 @@ impl From<Strings> for ArrowStrings {
 
 #[pymethods]
 impl ArrowStrings {
-    /// The interface lets a producer give its own type whatever is asked for; consumers cast.
+    /// Of the types that may be asked for, `utf8` is given too where it fits; for any other it is the consumer's part to cast.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        let _ = requested_schema;
-        Ok((Schema::export(py)?, Array::export(py, self.strings.clone())?))
+        let wanted = requested_schema.map(Schema::take).transpose()?;
+        let short = wanted.filter(|wanted| wanted.format() == "u").and_then(|_| self.strings.short_offsets());
+        let format = if short.is_some() { UTF8 } else { LARGE_UTF8 };
+        Ok((Schema::export(py, format)?, Array::export(py, self.strings.clone(), short)?))
     }
 
     #[allow(clippy::unused_self, reason = "a method, by the interface")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Schema::export(py)
+        Schema::export(py, LARGE_UTF8)
     }
 
     fn __len__(&self) -> usize {

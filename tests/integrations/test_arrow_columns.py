@@ -62,6 +62,10 @@ def test_they_share_the_memory_and_outlive_the_column():
 
 def test_another_type_may_be_asked_for():
     kept, _ = STOPS.truncate_many(pa.array(["a###b", None]))
+    short = pa.array(kept, pa.string())
+    short.validate(full=True)
+    assert (short.type, short.to_pylist()) == (pa.string(), ["a", None])
+    assert short.buffers()[2].address == pa.array(kept).buffers()[2].address
     assert pa.array(kept).cast(pa.string_view()).to_pylist() == ["a", None]
 
 
