@@ -125,6 +125,10 @@ impl StopSet {
 
     /// The compiled form of a scope, shared with other streams of the same one.
     pub(crate) fn program(&self, over: Over, include: &Include, scope: &Scope) -> Result<Arc<Program>, Error> {
+        // Not part of the key, so it is looked at whether or not the rest is known.
+        if scope.start_asleep && scope.asleep_inside.is_empty() {
+            return Err(Error::option("start_asleep needs a region to begin in: asleep_inside has none".to_owned()));
+        }
         let same = |key: &ScopeKey| {
             key.over == over
                 && key.include == *include

@@ -344,3 +344,11 @@ def test_sets_are_values(impl: ModuleType) -> None:
     with pytest.raises(AttributeError):
         first.stops = ("c",)
     assert "'a'" in repr(first)
+
+
+def test_a_scope_that_is_known_is_checked_again(impl: ModuleType) -> None:
+    """`start_asleep` is no part of what a compiled scope is found by."""
+    stops = impl.StopSet(["END"])
+    stops.stream(keep_whole=["q"])
+    with pytest.raises(ValueError, match="start_asleep"):
+        stops.stream(keep_whole=["q"], start_asleep=True)

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+import holdback
+
 Result = TypeVar("Result")
 
 
@@ -300,3 +302,30 @@ def test_the_first_error_is_the_one_that_is_told(impl: ModuleType) -> None:
     assert next(cut) == "a"
     with pytest.raises(KeyError, match="first"):
         next(cut)
+
+
+def test_a_stop_iteration_out_of_close_is_not_the_end() -> None:
+    class Odd(Source):
+        def close(self) -> None:
+            raise StopIteration
+
+    cut = holdback.StopSet(["!"]).cut(Odd("ab!c"))
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        next(cut)
+    assert list(cut) == ["ab"]
+
+
+def test_a_second_call_inside_the_first_changes_nothing() -> None:
+    seen: list[str] = []
+
+    def chunks() -> Iterator[str]:
+        yield "a"
+        for call in (cut.__next__, cut.close):
+            with pytest.raises(RuntimeError, match="in use"):
+                call()
+            seen.append("refused")
+        yield "b!"
+
+    cut = holdback.StopSet(["!"]).cut(chunks())
+    assert list(cut) == ["a", "b"]
+    assert seen == ["refused", "refused"]

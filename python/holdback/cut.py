@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 
     from holdback._core import StopMatch, StopStream
 
@@ -28,6 +29,12 @@ class _Cutting(Generic[Text]):
         self._done = False
         # The text in front of a match, until it is yielded: an error of the source's `close` must not lose it.
         self._owed: Text | None = None
+        self._entered = threading.Lock()
+
+    def _enter(self) -> None:
+        """One call at a time: a second one, from another thread or from inside the source, changes nothing."""
+        if not self._entered.acquire(blocking=False):
+            raise RuntimeError("this cut is in use by another call, of another thread or around this one")
 
     @property
     def match(self) -> StopMatch[Text] | None:
@@ -51,6 +58,13 @@ class Cut(_Cutting[Text]):
         return self
 
     def __next__(self) -> Text:
+        self._enter()
+        try:
+            return self._next()
+        finally:
+            self._entered.release()
+
+    def _next(self) -> Text:
         while not self._done:
             try:
                 chunk = next(self._chunks)
@@ -60,12 +74,12 @@ class Cut(_Cutting[Text]):
                 emit = self._stream.flush()
             except BaseException:
                 with contextlib.suppress(Exception):  # the first error is the one that explains
-                    self.close()
+                    self._close()
                 raise
             else:
                 if match is not None:
                     self._owed = emit
-                    self.close()
+                    self._close()
                     break
             if emit:
                 return emit
@@ -76,14 +90,21 @@ class Cut(_Cutting[Text]):
 
     def close(self) -> None:
         """Ends the iteration and closes the source, if it can be closed. A second call does nothing."""
-        if self._done:
-            return
+        self._enter()
+        try:
+            if not self._done:
+                self._close()
+        finally:
+            self._entered.release()
+
+    def _close(self) -> None:
         self._done = True
-        for owner in _owners(self._source, self._chunks):
-            close = getattr(owner, "close", None)
-            if close is not None:
+        close = _closing(self._source, self._chunks, "close")
+        if close is not None:
+            try:
                 close()
-                return
+            except StopIteration as error:
+                raise _not_the_end(error) from error
 
     def __enter__(self) -> Cut[Text]:
         return self
@@ -103,6 +124,13 @@ class AsyncCut(_Cutting[Text]):
         return self
 
     async def __anext__(self) -> Text:
+        self._enter()
+        try:
+            return await self._next()
+        finally:
+            self._entered.release()
+
+    async def _next(self) -> Text:
         while not self._done:
             try:
                 chunk = await anext(self._chunks)
@@ -114,12 +142,12 @@ class AsyncCut(_Cutting[Text]):
                 raise  # nothing may be awaited now; `aclose` can still close the source
             except BaseException:
                 with contextlib.suppress(Exception):  # the first error is the one that explains
-                    await self.aclose()
+                    await self._close()
                 raise
             else:
                 if match is not None:
                     self._owed = emit
-                    await self.aclose()
+                    await self._close()
                     break
             if emit:
                 return emit
@@ -130,16 +158,23 @@ class AsyncCut(_Cutting[Text]):
 
     async def aclose(self) -> None:
         """Ends the iteration and closes the source, if it can be closed. A second call does nothing."""
-        if self._done:
-            return
+        self._enter()
+        try:
+            if not self._done:
+                await self._close()
+        finally:
+            self._entered.release()
+
+    async def _close(self) -> None:
         self._done = True
-        for owner in _owners(self._source, self._chunks):
-            close = getattr(owner, "aclose", None) or getattr(owner, "close", None)
-            if close is not None:
+        close = _closing(self._source, self._chunks, "aclose", "close")
+        if close is not None:
+            try:
                 result: Awaitable[object] | object = close()
                 if inspect.isawaitable(result):
                     await result
-                return
+            except (StopIteration, StopAsyncIteration) as error:
+                raise _not_the_end(error) from error
 
     async def __aenter__(self) -> AsyncCut[Text]:
         return self
@@ -148,8 +183,16 @@ class AsyncCut(_Cutting[Text]):
         await self.aclose()
 
 
-def _owners(source: Any, iterator: Any) -> Iterator[Any]:
-    """The objects that may have the connection: the source itself, then the iterator it gave."""
-    yield source
-    if iterator is not source:
-        yield iterator
+def _not_the_end(error: BaseException) -> RuntimeError:
+    """Out of the source's ``close``, the end of an iteration must not look like the end of the text."""
+    return RuntimeError(f"closing the source raised {type(error).__name__}")
+
+
+def _closing(source: Any, iterator: Any, *names: str) -> Callable[[], Any] | None:
+    """The first method by one of ``names`` of whoever may have the connection: the source, then the iterator it gave."""
+    for owner in (source, iterator):
+        for name in names:
+            close: Callable[[], Any] | None = getattr(owner, name, None)
+            if close is not None:
+                return close
+    return None

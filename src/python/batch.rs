@@ -15,6 +15,9 @@ use super::usual::{feed_usual, is_usual};
 #[cfg(not(Py_LIMITED_API))]
 use crate::{Advance, Matcher};
 
+/// Ctrl-C is looked for once in so many chunks.
+const SIGNALS: usize = 4096;
+
 /// `StopStream.feed_many`: a block of chunks, all of it or (on an error) nothing of it.
 pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
     let py = chunks.py();
@@ -35,7 +38,10 @@ pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) ->
         if next.flushed {
             return Err(stream::flushed());
         }
-        for chunk in iterator {
+        for (at, chunk) in iterator.enumerate() {
+            if at % SIGNALS == SIGNALS - 1 {
+                py.check_signals()?;
+            }
             let (emit, matched) = next.feed(&stream.set, &chunk?)?;
             emits.append(emit)?;
             found = matched;
@@ -168,7 +174,10 @@ pub(super) fn truncate_many<'py>(
         }
     }
     let (emits, matches) = (PyList::empty(py), PyList::empty(py));
-    for text in texts.try_iter()? {
+    for (at, text) in texts.try_iter()?.enumerate() {
+        if at % SIGNALS == SIGNALS - 1 {
+            py.check_signals()?;
+        }
         stream.reset(py)?;
         let (emit, found) = stream.feed_last(&text?)?;
         emits.append(emit)?;

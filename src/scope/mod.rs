@@ -92,9 +92,6 @@ impl Scope {
                 regions.push(marker);
             }
         }
-        if self.start_asleep && regions.is_empty() {
-            return bad("start_asleep needs a region to begin in: asleep_inside has none".to_owned());
-        }
         self.keep_whole.iter().try_for_each(|marker| check_marker(marker, "keep_whole", over))
     }
 }

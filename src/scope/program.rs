@@ -52,6 +52,9 @@ pub(crate) struct Awake {
     contextual: bool,
 }
 
+/// Units to try out for one hold at the most.
+const STEPS: u32 = 1 << 14;
+
 /// No node is that deep.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -250,15 +253,15 @@ impl Awake {
     }
 
     /// The longest suffix of a node's string from which a stop can still come to fire.
+    ///
+    /// Stops can be made so that this takes long to find out. Where it would take more than [`STEPS`], the answer is the longest suffix that
+    /// was not ruled out by then: held a little longer than need be, and nothing leaks.
     fn find_hold(&self, node: u32, rule: Hold, room: u64) -> u64 {
-        let mut at = node;
+        let (mut at, mut steps) = (node, STEPS);
         while at != 0 {
             let depth = self.depth(at);
-            let can_fire = |pattern| self.can_fire(node, pattern, depth, rule, room);
-            if u64::from(depth) <= room
-                && rule.reaches(depth, self.longest_below[at as usize])
-                && self.below(at, depth).any(can_fire)
-            {
+            let near = u64::from(depth) <= room && rule.reaches(depth, self.longest_below[at as usize]);
+            if near && self.below(at, depth).any(|pattern| self.can_fire(node, pattern, depth, rule, room, &mut steps)) {
                 return depth.into();
             }
             at = self.fail[at as usize];
@@ -266,15 +269,25 @@ impl Awake {
         0
     }
 
-    /// Whether a stop, the first `depth` units of which were just read, fires if its other units come now.
-    fn can_fire(&self, node: u32, pattern: u32, depth: u32, rule: Hold, room: u64) -> bool {
+    /// Whether a stop, the first `depth` units of which were just read, fires if its other units come now; yes, if `steps` run out.
+    fn can_fire(&self, node: u32, pattern: u32, depth: u32, rule: Hold, room: u64, steps: &mut u32) -> bool {
         let stop = &self.stops[pattern as usize];
+        let mut step = || {
+            *steps = steps.saturating_sub(1);
+            *steps == 0
+        };
+        if step() {
+            return true;
+        }
         if !rule.lets(stop, depth) || !self.contextual {
             return rule.lets(stop, depth);
         }
         // Something that began earlier and holds nothing, an opener or an included stop, may end first. Try it out.
         let (mut state, mut read) = (self.table.state(node), 0);
         for &class in &self.patterns.get(pattern)[depth as usize..] {
+            if step() {
+                return true;
+            }
             state = self.table.step(state, class) & !MATCH;
             read += 1;
             let last = depth + read == stop.len;
