@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from benches import floor, workloads
 from benches.measure import clock
@@ -123,8 +124,13 @@ def ways() -> dict[str, Make]:
         return found
     tables = module.Tables(stops)
     for name in ("walk", "walk_detached", "scan", "scan_detached"):
-        found[name] = lambda name=name: getattr(module.Floor(tables), name)
+        found[name] = partial(method_of_new, module.Floor, tables, name)
     return found
+
+
+def method_of_new(make: Callable[[object], object], tables: object, name: str) -> Feed:
+    method: Feed = getattr(make(tables), name)
+    return method
 
 
 def experiment(sizes: list[int], seconds: float) -> Iterator[Figures]:

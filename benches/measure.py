@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .peers import Peer
@@ -26,7 +27,7 @@ Go = Callable[[], object]
 Side = Callable[[], Go]  # prepares, and gives what is to be timed
 
 OURS = "holdback"
-PATIENCE = 0.8e9  # ns that a side may take in all; a slow one then sits out the rest of the rounds
+PATIENCE = 0.3e9  # ns that a side may take in all; a slow one then sits out the rest of the rounds
 END, BEHIND = "<|the end of it|>", " and what is never sent"
 
 
@@ -125,7 +126,7 @@ def stream_side(peer: type[Peer], shared: Any, text: str, cut: Cut) -> Side:
 
     def prepare() -> Go:
         chunks, stream = fresh_chunks(text, cut), peer(shared)
-        return lambda feed=stream.feed: drive(feed, chunks)
+        return partial(drive, stream.feed, chunks)
 
     return prepare
 

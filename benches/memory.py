@@ -28,7 +28,8 @@ def resident() -> int:
 
 
 def named(name: str) -> type[Peer]:
-    return {Holdback.name: Holdback, Floor.name: Floor, **installed()}[name]
+    known: dict[str, type[Peer]] = {Holdback.name: Holdback, Floor.name: Floor, **installed()}
+    return known[name]
 
 
 def of_streams(peer: type[Peer]) -> dict[str, float]:
@@ -69,7 +70,8 @@ def apart(*arguments: str) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, "-m", "benches.memory", *arguments], capture_output=True, text=True, check=True
     )
-    return json.loads(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:

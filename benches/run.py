@@ -117,7 +117,7 @@ def main() -> None:
     }
     result["load_after"] = [round(each, 2) for each in (os.getloadavg() if hasattr(os, "getloadavg") else ())]
     RESULTS.mkdir(exist_ok=True)
-    slug = re.sub(r"[^a-z0-9]+", "-", result["cpu"].lower()).strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", cpu().lower()).strip("-")
     path = RESULTS / f"{begun:%Y-%m-%d}-{slug}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
     print(f"results: {path.relative_to(ROOT)}")

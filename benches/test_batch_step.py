@@ -66,7 +66,8 @@ def test_a_step_of_256_streams(timer: Timer, c_floor: type[Peer]) -> None:
 def floor_batch() -> Callable[..., object]:
     from benches import floor
 
-    return floor.load().batch
+    batch: Callable[..., object] = floor.load().batch
+    return batch
 
 
 def test_a_column_of_texts(timer: Timer) -> None:

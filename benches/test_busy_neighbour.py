@@ -33,10 +33,10 @@ def test_tokens_beside_a_busy_thread(timer: Timer, c_floor: type[Peer]) -> None:
     """Three turns for each way, each turn beside the thread; the floor that releases the GIL shows what is avoided."""
     text, seconds = workloads.mixed_text(8000), 0.5 if timer.real else 0.005
     known, tables = Holdback.build(workloads.stops(4)), c_floor.build(workloads.stops(4))
-    ways = {
+    ways: dict[str, gil.Make] = {
         "holdback": lambda: known.stream().feed,
         "floor": lambda: c_floor(tables).feed,
-        "floor, GIL released": lambda: c_floor(tables).walk_detached,
+        "floor, GIL released": partial(gil.method_of_new, c_floor, tables, "walk_detached"),
     }
 
     def turns() -> dict[str, list[list[int]]]:

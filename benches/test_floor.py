@@ -8,7 +8,7 @@ import pytest
 
 from benches import workloads
 from benches.floor import STEPS
-from benches.measure import OURS, Timer, drive
+from benches.measure import OURS, Side, Timer, drive
 from benches.peers import Peer
 from benches.peers.ours import Holdback
 
@@ -26,7 +26,7 @@ def test_the_steps_of_a_call(timer: Timer, c_floor: type[Peer], size: int) -> No
     def step(name: str) -> partial[None]:
         return partial(drive, getattr(c_floor(tables), name), cut(text))
 
-    sides = {"loop": loop, **{name: partial(step, name) for name in STEPS}}
+    sides: dict[str, Side] = {"loop": loop, **{name: partial(step, name) for name in STEPS}}
     sides[OURS] = lambda: partial(drive, known.stream().feed, cut(text))
     timer.tell(workload=f"steps of a call, {size} characters", stops=4)
     timer.compare(sides, per=len(cut(text)), unit="ns/chunk", rounds=200)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from benches import workloads
-from benches.measure import OURS, Timer, drive, stream_side, stream_sides
+from benches.measure import OURS, Side, Timer, drive, stream_side, stream_sides
 from benches.peers import Peer
 from benches.peers.ours import Holdback
 
@@ -58,6 +58,6 @@ def test_the_length_of_an_answer(timer: Timer) -> None:
     def late() -> partial[None]:
         return partial(drive, long.copy().feed, cut(text))
 
-    sides = {OURS: late, "first tokens": stream_side(Holdback, known, text, cut)}
+    sides: dict[str, Side] = {OURS: late, "first tokens": stream_side(Holdback, known, text, cut)}
     timer.tell(workload="after 10,000,000 characters beside the first", stops=4)
     timer.compare(sides, per=len(cut(text)), unit="ns/chunk", rounds=200)

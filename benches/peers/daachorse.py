@@ -18,7 +18,7 @@ class Daachorse(Window):
 
     @classmethod
     def build(cls, stops: Sequence[str]) -> Any:
-        find = daachorse.CharwiseDoubleArrayAhoCorasick(stops).find
+        find = daachorse.CharwiseDoubleArrayAhoCorasick(list(stops)).find
 
         def search(text: str) -> Found | None:
             for start, _, index in find(text):
