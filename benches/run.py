@@ -103,7 +103,7 @@ def core() -> dict[str, dict[str, float]]:
 def main() -> None:
     begun = datetime.now(timezone.utc)
     load = os.getloadavg() if hasattr(os, "getloadavg") else ()
-    result = {
+    result: dict[str, Any] = {
         "date": begun.isoformat(timespec="seconds"),
         "cpu": cpu(),
         "cores": os.cpu_count(),
@@ -113,13 +113,19 @@ def main() -> None:
         + ("-dirty" if output_of("git", "status", "--porcelain", "src") else ""),
         "versions": versions(),
         "suites": suites(sys.argv[1:]),
-        "core": core(),
+        "core": {},
     }
     result["load_after"] = [round(each, 2) for each in (os.getloadavg() if hasattr(os, "getloadavg") else ())]
-    RESULTS.mkdir(exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", cpu().lower()).strip("-")
     path = RESULTS / f"{begun:%Y-%m-%d}-{slug}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    keep(result, path)  # before the core: it has to be compiled, and what is known by now should not depend on that
+    result["core"] = core()
+    keep(result, path)
+
+
+def keep(result: dict[str, Any], path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     print(f"results: {path.relative_to(ROOT)}")
 
 
