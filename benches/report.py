@@ -78,9 +78,11 @@ WAYS = {
 
 def about(result: Result) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
+    commit, _, dirty = result["commit"].partition("-")
     return (
         f"Measured {result['date'][:10]} on {result['cpu']}, {result['cores']} cores, {result['system']}, at commit "
-        f"`{result['commit'][:12]}`. Load of the machine before and after: {result['load'][0]} and {result['load_after'][0]}.\n"
+        f"`{commit[:12]}`{' with changes' if dirty else ''}. Load of the machine before and after: {result['load'][0]} and "
+        f"{result['load_after'][0]}.\n"
         f"Versions: {versions}.\n"
     )
 
