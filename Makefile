@@ -114,7 +114,7 @@ test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in s
 	@$(PIP) install --group threads
 	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py --ignore=benches
 
-# An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
+# Not part of `make test` or of CI: installing takes as long as all other checks together. An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
 NEIGHBOURS := $(VENV)/integrations
 ifeq ($(OS),Windows_NT)
 NEIGHBOURS_PY := $(NEIGHBOURS)/Scripts/python

@@ -223,6 +223,40 @@ def test_a_run_that_was_ended_goes_on(tmp_path, many_rows, how):
     assert not unfinished.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="locks files as POSIX does")
+def test_two_runs_do_not_work_on_one_output(tmp_path):
+    import fcntl
+
+    (tmp_path / "in.jsonl").write_bytes(b'{"text":"a###"}\n')
+    (tmp_path / "out.jsonl.unfinished").mkdir()
+    with (tmp_path / "out.jsonl.unfinished" / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for how in ("--resume", "--overwrite"):
+            done = holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", how, *stop_options())
+            assert (done.returncode, b"another process works on" in done.stderr) == (1, True)
+    done = holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--resume", *stop_options())
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.jsonl").read_bytes() == b'{"text":"a"}\n'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds worker processes in /proc")
+def test_a_worker_that_dies_is_told_and_the_run_goes_on(tmp_path, many_rows):
+    output = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "holdback", "truncate", many_rows, "-o", output, "--workers=2", *stop_options()]
+    with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE) as process:
+        workers: list[str] = []
+        while not workers:
+            assert process.poll() is None, "it was over before a worker was found"
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        os.kill(int(workers[0]), signal.SIGKILL)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 1, told
+    assert b"a worker process died" in told
+    assert holdback(many_rows, "-o", output, "--resume", *stop_options()).returncode == 0
+    assert output.read_bytes() == holdback(many_rows, *stop_options()).stdout
+
+
 def test_outputs_are_never_lost_by_accident(tmp_path):
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(b'{"text":"a###"}\n')

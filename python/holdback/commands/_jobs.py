@@ -15,7 +15,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
 from multiprocessing import get_context
@@ -26,6 +26,8 @@ from holdback import StopSet
 from holdback.cli import USAGE, CommandError
 from holdback.commands import _jsonl, _parquet
 from holdback.commands._jsonl import Fields, Lines, Tally
+
+LOCK = "lock"
 
 BLOCK_BYTES = 8 << 20
 """Bytes of JSON lines in a block: some tenths of a second of work, so that progress shows and little is lost by an end."""
@@ -111,19 +113,24 @@ class Job:
         pieces = _jsonl.plan_blocks(self.source, BLOCK_BYTES)
         return [Block(self, number, begin, end, end - begin) for number, (begin, end) in enumerate(pieces)]
 
-    def prepare(self, work: Work, *, resume: bool, overwrite: bool) -> None:
-        """Make the directory of the unfinished run, or find the one to be taken up.
+    def prepare(self, work: Work, *, resume: bool, overwrite: bool) -> AbstractContextManager[object]:
+        """Make the directory of the unfinished run, or find the one to be taken up. Gives the lock on it, to be closed at the end.
 
         Raises:
-            CommandError: if there is one that is not to be taken up, or that was a different run.
+            CommandError: if there is one that is not to be taken up, that was a different run, or that another process works on.
         """
         stat = self.source.stat()
         plan = {**work.described(), "input": {"bytes": stat.st_size, "changed": stat.st_mtime_ns}, "block": BLOCK_BYTES}
         plan = json.loads(json.dumps(plan))  # as it will be read again: tuples become lists
         file = self.unfinished / "plan.json"
-        if overwrite and self.unfinished.exists():
-            shutil.rmtree(self.unfinished)
-        if self.unfinished.exists():
+        there_was = self.unfinished.exists()
+        self.unfinished.mkdir(parents=True, exist_ok=True)
+        lock = self._locked()
+        if there_was and overwrite:
+            for path in self.unfinished.iterdir():
+                if path.name != LOCK:
+                    path.unlink()
+        elif there_was:
             if not resume:
                 raise CommandError(
                     f"{self.unfinished} is an unfinished run: use --resume to go on with it, or --overwrite to begin again",
@@ -135,8 +142,21 @@ class Job:
                 raise CommandError(
                     f"{self.unfinished} was made with other {', '.join(changed)}: use --overwrite to begin again", USAGE
                 )
-        self.unfinished.mkdir(parents=True, exist_ok=True)
         _write_whole(file, json.dumps(plan))
+        return lock
+
+    def _locked(self) -> AbstractContextManager[object]:
+        try:
+            import fcntl
+        except ImportError:  # Windows: parts are whole all the same, the work is only done twice
+            return nullcontext()
+        lock = (self.unfinished / LOCK).open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            raise CommandError(f"another process works on {self.unfinished}") from error
+        return lock
 
     def join(self, blocks: list[Block]) -> None:
         """Put the parts together and give the output its name."""
@@ -159,7 +179,8 @@ def cut_block(work: Work, block: Block) -> Tally:
         ValueError: for a row that cannot be read; it says where.
     """
     tally = Tally()
-    partial = block.part.with_suffix(".partial")
+    # A process of its own may still be at work for a run that was killed.
+    partial = block.part.with_suffix(f".partial-{os.getpid()}")
     if block.job.parquet:
         partial.touch()
         _parquet.cut_group(block.job.source, block.begin, partial, work.stops, work.fields, work.options, tally)
@@ -197,7 +218,7 @@ def _ends_with_newline(source: Any, offset: int) -> bool:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    partial = path.with_suffix(".new")
+    partial = path.with_suffix(f".new-{os.getpid()}")
     partial.write_text(text, "utf-8")
     partial.replace(path)
 

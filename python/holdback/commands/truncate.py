@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
@@ -99,6 +100,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_jobs(work: Work, args: argparse.Namespace) -> Tally:
+    with ExitStack() as locks:
+        return _run_locked(work, args, locks)
+
+
+def _run_locked(work: Work, args: argparse.Namespace, locks: ExitStack) -> Tally:
     jobs = _jobs(args)
     jobs = [job for job in jobs if not (args.resume and job.output.exists() and not job.unfinished.exists())]
     for job in jobs:
@@ -108,7 +114,7 @@ def _run_jobs(work: Work, args: argparse.Namespace) -> Tally:
             )
     planned = {job: job.blocks(work.fields) for job in jobs}
     for job in jobs:
-        job.prepare(work, resume=args.resume, overwrite=args.overwrite)
+        locks.enter_context(job.prepare(work, resume=args.resume, overwrite=args.overwrite))
     blocks = [block for job in jobs for block in planned[job]]
     tally = Tally()
     missing: dict[Job, int] = dict.fromkeys(jobs, 0)
