@@ -18,7 +18,10 @@ STYLE = """
 
 
 def shown(value: float) -> str:
-    return f"{value:,.0f} ns" if value < 1e4 else f"{value / 1e3:,.0f} us" if value < 1e7 else f"{value / 1e6:,.0f} ms"
+    for unit, scale in (("ns", 1), ("us", 1e3)):
+        if value < 1000 * scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e6:.3g} ms"
 
 
 def draw(suites: dict[str, dict[str, Any]]) -> str:
