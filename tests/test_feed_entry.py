@@ -43,7 +43,7 @@ def test_both_ways_give_the_same(stops: list[str], pieces: list[Any], errors: An
         got, wanted = outcome(fast.feed, piece), outcome(slow._feed_generated, piece)  # type: ignore[attr-defined]
         assert got == wanted
         assert fast.held == slow.held
-        if isinstance(got[0], str):
+        if isinstance(got[0], str) and got[0] is not piece:  # a str that was used may carry its UTF-8 too
             # A str in a wider form than its characters need would compare unequal to the same text.
             assert sys.getsizeof(got[0]) == sys.getsizeof("".join(list(got[0])))
             assert hash(got[0]) == hash("".join(list(got[0])))
