@@ -182,9 +182,14 @@ def gil(result: Result) -> str:
     return table(["characters", *WAYS.values()], rows)
 
 
+def group_and_number(entry: tuple[str, Any]) -> tuple[str, int]:
+    group, _, number = entry[0].rpartition("/")
+    return group, int(number)
+
+
 def core(result: Result) -> str:
     rows = []
-    for name, at in result["core"].items():
+    for name, at in sorted(result["core"].items(), key=group_and_number):
         speed = f"{at['bytes'] / at['ns'] * 1e3:,.0f} MB/s" if "bytes" in at else ""
         rows.append([name, ns(at["ns"]), speed])
     return table(["the core without Python", "a pass", ""], rows)
