@@ -6,7 +6,8 @@
 * :func:`app` makes one from the TOML file that the environment variable ``HOLDBACK_CONFIG`` names, for command lines such as
   ``uvicorn --factory holdback.serve:app`` or ``granian --interface asgi --factory holdback.serve:app``.
 
-What happens to a request, file by file: ``routes`` finds the dialect and the upstream, ``asking`` reads the stops and what else
+What happens to a request (``exchange``), file by file:
+``routes`` finds the dialect and the upstream, ``asking`` reads the stops and what else
 matters, ``planning`` says which stops are sent and which enforced, ``upstream`` opens the stream, ``relay`` cuts it and hangs up at
 the match, ``bodies`` makes one answer of a stream for clients that did not ask for one.
 
