@@ -10,6 +10,7 @@ import functools
 import gc
 import re
 import struct
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -426,6 +427,27 @@ def test_ctrl_c_ends_a_long_column() -> None:
         done.extend(map(functools.partial.__call__, calls))
     assert len(done) == 1  # the second one never came to its end
     assert STOPS.truncate_many(column)[1] == [None] * 70
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+def test_views_of_more_than_memory_are_an_error() -> None:
+    """Four thousand rows that are the same megabyte."""
+    program = """
+import resource, arrow_c, test_arrow
+from holdback import StopSet
+column = arrow_c.ArrayColumn(
+    [arrow_c.Piece(4096, [None, test_arrow.view(1 << 20) * 4096, b"a" * (1 << 20), test_arrow.ends(1 << 20, letter="q")])], "vu"
+)
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+try:
+    StopSet("b").truncate_many(column)
+except MemoryError as error:
+    print(error, column.all_released_once)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=True
+    )
+    assert done.stdout == "no room for the texts of this Arrow column True\n"
 
 
 @pytest.mark.thread_unsafe

@@ -42,7 +42,8 @@ pub(super) fn truncate_many<'py>(
     let mut matches = Vec::new();
     while let Some(rows) = source.next(py)? {
         let first = matches.len();
-        if is_long(&rows) {
+        // A row is some work even if it is empty.
+        if rows.size().saturating_add(rows.len()) >= DETACH_UNITS {
             py.detach(|| cut.read(&rows, check_signals))?;
         } else {
             cut.read(&rows, || Ok(()))?;
@@ -102,18 +103,6 @@ impl Source {
     }
 }
 
-/// Whether reading these rows is worth giving the GIL away.
-fn is_long(rows: &Rows) -> bool {
-    let mut units = rows.len();
-    for at in 0..rows.len() {
-        if units >= DETACH_UNITS {
-            break;
-        }
-        units += rows.bytes(at).ok().flatten().map_or(0, <[u8]>::len);
-    }
-    units >= DETACH_UNITS
-}
-
 /// The work on one column.
 struct Cut {
     matcher: Matcher,
@@ -138,11 +127,11 @@ struct Found {
 impl Cut {
     /// Reads rows; touches no Python object but in `pause`, which is called now and then and may end the work.
     fn read(&mut self, rows: &Rows, mut pause: impl FnMut() -> PyResult<()>) -> PyResult<()> {
-        self.kept.reserve(rows.len())?;
+        self.kept.reserve(rows.len(), rows.size())?;
         for row in 0..rows.len() {
             let text = rows.text(row)?;
             let kept = text.map(|text| self.read_row(row, text, &mut pause)).transpose()?;
-            self.kept.push(kept);
+            self.kept.push(kept)?;
             self.unpaused += 1;
         }
         Ok(())

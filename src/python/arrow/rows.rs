@@ -115,6 +115,21 @@ impl Rows {
         self.len
     }
 
+    /// About how many bytes the texts are: at most so many, unless they are corrupt.
+    pub(super) fn size(&self) -> usize {
+        match self.texts {
+            Texts::None => 0,
+            Texts::Offsets { large, offsets, end, .. } => {
+                // SAFETY: the buffer has an offset for each row and one more.
+                let first = unsafe { read_offset(offsets, large, self.offset) };
+                end.saturating_sub(usize::try_from(first).unwrap_or(0))
+            }
+            Texts::Views { .. } => {
+                (0..self.len).fold(0, |sum: usize, at| sum.saturating_add(self.bytes(at).ok().flatten().map_or(0, <[u8]>::len)))
+            }
+        }
+    }
+
     /// The number of row `at` in the whole column.
     fn number(&self, at: usize) -> usize {
         self.first + at

@@ -43,19 +43,25 @@ impl Strings {
         self.offsets.iter().map(|&offset| i32::try_from(offset).ok()).collect()
     }
 
-    /// Makes room, or raises `MemoryError`: how many rows there are was said by somebody else.
-    pub(super) fn reserve(&mut self, rows: usize) -> PyResult<()> {
-        self.offsets.try_reserve(rows).map_err(|_| PyMemoryError::new_err(format!("no room for {rows} more rows")))
+    /// Makes room for so many rows, and if it is to be had for so many bytes. How many there are was said by somebody else, and
+    /// views may say the same bytes a million times: what is too much is a `MemoryError`.
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) -> PyResult<()> {
+        self.offsets.try_reserve(rows).map_err(|_| no_memory())?;
+        self.valid.try_reserve(rows / 8 + 1).map_err(|_| no_memory())?;
+        // In one go, since each growth would move all that is there. Less may be kept, and then less is touched.
+        let _ = self.data.try_reserve(bytes);
+        Ok(())
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, text: Option<&str>) {
+    pub(super) fn push(&mut self, text: Option<&str>) -> PyResult<()> {
         let at = self.len();
         if at % 8 == 0 {
             self.valid.push(0);
         }
         match text {
             Some(text) => {
+                self.data.try_reserve(text.len()).map_err(|_| no_memory())?;
                 self.valid[at / 8] |= 1 << (at % 8);
                 self.data.extend_from_slice(text.as_bytes());
             }
@@ -63,6 +69,13 @@ impl Strings {
         }
         // A vector is never longer than `isize::MAX` bytes.
         self.offsets.push(i64::try_from(self.data.len()).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    /// No row will follow: gives room back that was not needed.
+    pub(super) fn finish(mut self) -> Self {
+        self.data.shrink_to_fit();
+        self
     }
 
     /// The three buffers of the format; without nulls there is no first one.
@@ -75,6 +88,10 @@ impl Strings {
     }
 }
 
+fn no_memory() -> PyErr {
+    PyMemoryError::new_err("no room for the texts of this Arrow column")
+}
+
 /// A column of texts, read-only, for whoever takes Arrow data: see the stub.
 #[pyclass(frozen, module = "holdback._core")]
 pub(in crate::python) struct ArrowStrings {
@@ -83,7 +100,7 @@ pub(in crate::python) struct ArrowStrings {
 
 impl From<Strings> for ArrowStrings {
     fn from(strings: Strings) -> Self {
-        Self { strings: Arc::new(strings) }
+        Self { strings: Arc::new(strings.finish()) }
     }
 }
 
