@@ -83,9 +83,9 @@ class Cut(_Cutting[Text]):
                     break
             if emit:
                 return emit
-        emit, self._owed = self._owed, None
-        if emit:
-            return emit
+        owed, self._owed = self._owed, None
+        if owed:
+            return owed
         raise StopIteration
 
     def close(self) -> None:
@@ -151,9 +151,9 @@ class AsyncCut(_Cutting[Text]):
                     break
             if emit:
                 return emit
-        emit, self._owed = self._owed, None
-        if emit:
-            return emit
+        owed, self._owed = self._owed, None
+        if owed:
+            return owed
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
