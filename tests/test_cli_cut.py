@@ -206,6 +206,13 @@ def test_strict_writes_what_stands_before_the_bad_byte(size: str) -> None:
     assert b"invalid UTF-8 at byte 5 " in done.stderr
 
 
+@pytest.mark.parametrize("size", ["1", "3", "99999999999999999999"])
+def test_strict_names_the_byte_at_which_the_bad_sequence_begins(size: str) -> None:
+    done = cut("--stop", "STOP", "--errors", "strict", "--chunk", size, stdin=b"ok\xe2END")
+    assert (done.stdout, done.returncode) == (b"ok", 1)
+    assert b"invalid UTF-8 at byte 2 " in done.stderr
+
+
 @pytest.mark.parametrize("size", ["1", "5", "1000"])
 def test_strict_finds_a_stop_before_the_bad_byte(size: str) -> None:
     done = cut("--stop", "STOP", "--errors", "strict", "--chunk", size, stdin=b"good STOP\xff")

@@ -22,6 +22,7 @@ from holdback.commands._stops import add_scope_options, add_stop_options, scope_
 
 # What one read may bring. A pipe holds 64 KiB on Linux; more would only make the first output of a file later.
 READ_BYTES = 65536
+MOST_BYTES = 16 << 20  # reading makes room for all that it may read
 
 
 class Report:
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     report = Report()
     try:
         with _opened(args.file) as source:
-            _copy(stream, source, args.chunk, report, steps=args.steps)
+            _copy(stream, source, min(args.chunk, MOST_BYTES), report, steps=args.steps)
     except KeyboardInterrupt:
         report.ended = "interrupt"
         raise
@@ -113,9 +114,12 @@ def _copy(stream: StopStream[str], source: int, size: int, report: Report, *, st
         report.bytes_read += len(chunk)
         try:
             emit, match = stream.feed(chunk)
-        except UnicodeDecodeError:
-            # The stream is as it was before the chunk. What stands before the bad byte, perhaps a stop, still counts.
-            emit, match = _feed_to_the_bad_byte(stream, chunk, report)
+        except UnicodeDecodeError as error:
+            # The stream is as it was before the chunk, which has no stop in front of the bad bytes. What stands there goes out.
+            begin = report.bytes_read - len(error.object) + error.start
+            waiting = len(error.object) - len(chunk)
+            _write(stream.feed(chunk[: max(0, error.start - waiting)])[0], report)
+            raise CommandError(f"invalid UTF-8 at byte {begin} of the input: {error.reason}") from error
         _write(emit, report)
         if steps:
             say_json({"read": chunk.decode("utf-8", "backslashreplace"), "wrote": emit, "held": stream.held})
@@ -131,24 +135,6 @@ def _copy(stream: StopStream[str], source: int, size: int, report: Report, *, st
         say_json({"read": None, "wrote": rest, "held": ""})
     if stream.match:  # the end of the input can turn half a character into the last one of a stop
         report.found(stream.match)
-
-
-def _feed_to_the_bad_byte(stream: StopStream[str], chunk: bytes, report: Report) -> tuple[str, StopMatch[str] | None]:
-    """Feed a chunk that has an invalid byte, byte by byte: a stop in front of it ends the stream, else it is an error.
-
-    So the outcome does not depend on how the input was cut. The cost does not matter: this happens once.
-    """
-    parts: list[str] = []
-    for place, byte in enumerate(chunk, report.bytes_read - len(chunk)):
-        try:
-            emit, match = stream.feed(bytes([byte]))
-        except UnicodeDecodeError as error:
-            _write("".join(parts), report)
-            raise CommandError(f"invalid UTF-8 at byte {place} of the input: {error.reason}") from error
-        parts.append(emit)
-        if match:
-            return "".join(parts), match
-    return "".join(parts), None
 
 
 @contextlib.contextmanager
