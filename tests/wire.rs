@@ -88,6 +88,19 @@ fn a_stream_in_which_nothing_is_held_leaves_as_it_came() {
     assert_eq!(passed, 78);
 }
 
+/// "EN" was held; the last frame brings "EN" again, so that what it releases has the letters of what came. It left three times once.
+#[test]
+fn a_last_frame_that_repeats_what_is_held_leaves_once() {
+    let set = StopSet::new(["END"]).unwrap();
+    let mut cutter = Cutter::new(Dialect::OllamaGenerate, &set, Options::default()).unwrap();
+    let mut out = Vec::new();
+    cutter.feed(b"{\"response\":\"EN\",\"done\":false}\n", &mut out).unwrap();
+    cutter.feed(b"{\"response\":\"EN\",\"done\":true}\n", &mut out).unwrap();
+    cutter.finish(&mut out).unwrap();
+    let expected = "{\"response\":\"\",\"done\":false}\n{\"response\":\"ENEN\",\"done\":true}\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
 #[test]
 fn a_drained_stream_keeps_the_figures_of_its_upstream() {
     for recorded in recorded().into_iter().filter(|recorded| recorded.case == "uncut") {

@@ -35,7 +35,7 @@ pub(super) struct Lane {
 /// What becomes of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
-    /// The very text that came may leave; `text` was not written.
+    /// What leaves is the very text that came, whatever `text` holds.
     pub(super) same: bool,
     pub(super) matched: Option<Match>,
     /// Where the text began, in UTF-8 bytes.
@@ -194,6 +194,8 @@ impl Lane {
             return;
         }
         if taken.same {
+            // `scratch.text` may hold it already: what was released can be the same letters as what came.
+            scratch.text.clear();
             scratch.text.extend_from_slice(raw);
         }
         taken.matched = self.flush(&mut scratch.text);
