@@ -25,6 +25,10 @@ const BUFFER: usize = 4 << 10;
 impl Automaton {
     /// The same as [`Automaton::walk`], for long text.
     pub(crate) fn scan<U: Unit>(&self, stops: &StopList, over: Over, mut state: u32, units: &[U]) -> (u32, usize) {
+        if self.levels.len() == 2 {
+            // The root is all there is: no stop, nothing to look for.
+            return (0, units.len());
+        }
         let filter = self.filter.get_or_init(|| Filter::new(stops, over));
         let Some(filter) = filter else { return self.walk_far(state, units) };
         if let Some(bytes) = U::bytes(units) {

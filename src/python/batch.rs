@@ -245,6 +245,7 @@ fn truncate_usual<'py>(
 }
 
 #[cfg(Py_LIMITED_API)]
+#[expect(clippy::unnecessary_wraps, reason = "it stands in for one that can fail")]
 fn truncate_usual<'py>(_: &StopStream, _: &Bound<'py, PyTuple>) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
     // String storage is hidden, so there is nothing to read without the GIL.
     Ok(None)

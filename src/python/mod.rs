@@ -42,6 +42,7 @@ mod _core {
     use super::wire::{Cutter, WireMatch};
 
     #[pymodule_init]
+    #[cfg_attr(Py_LIMITED_API, allow(clippy::unnecessary_wraps, reason = "there is nothing to install under the stable ABI"))]
     fn init(py: pyo3::Python<'_>) -> pyo3::PyResult<()> {
         #[cfg(not(Py_LIMITED_API))]
         super::entry::install(py)?;
