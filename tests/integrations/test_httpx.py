@@ -327,6 +327,7 @@ def test_ollama(upstream):
     upstream.reply(*map(ollama_line, SPLIT), ollama_line("", done=True), kind=NDJSON, leaves_after=3)
     client = ollama.Client(host=upstream.url, transport=transport(httpx.HTTPTransport()))
     lines = list(client.chat(model="m", messages=MESSAGES, stream=True, options={"stop": STOPS}))
+    client._client.close()
     assert "".join(line.message.content or "" for line in lines) == "Paris.\n"
     assert (lines[-1].done, lines[-1].done_reason) == (True, "stop")
     assert (upstream.seen[0].after(), upstream.seen[0].left) == (4, True)
@@ -338,7 +339,9 @@ def test_ollama_async(upstream):
     async def run():
         client = ollama.AsyncClient(host=upstream.url, transport=transport(httpx.AsyncHTTPTransport()))
         stream = await client.chat(model="m", messages=MESSAGES, stream=True, options={"stop": STOPS})
-        return "".join([line.message.content or "" async for line in stream])
+        text = "".join([line.message.content or "" async for line in stream])
+        await client._client.aclose()
+        return text
 
     assert asyncio.run(run()) == "Paris."
     assert (upstream.seen[0].after(), upstream.seen[0].left) == (2, True)
