@@ -151,7 +151,7 @@ def _normal(form: str, text: str) -> Iterator[tuple[str, int, int]]:
         end = at + 1
         while end < len(text) and _joins(text[end]):
             end += 1
-        yield unicodedata.normalize(form, text[at:end]), at, end  # type: ignore[arg-type]
+        yield unicodedata.normalize(form, text[at:end]), at, end  # type: ignore[arg-type]  # a form is one of four words
         at = end
 
 

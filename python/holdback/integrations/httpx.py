@@ -47,7 +47,7 @@ def wrap(client: Client, **options: Any) -> Client:
     inner, mounts = getattr(client, "_transport", None), getattr(client, "_mounts", None)
     if not hasattr(inner, "handle_request") and not hasattr(inner, "handle_async_request"):
         raise TypeError(f"a client of httpx or httpx2, not {type(client).__name__}")
-    client._transport = transport(inner, **options)  # type: ignore[attr-defined]
+    client._transport = transport(inner, **options)  # type: ignore[attr-defined]  # httpx has no public way
     if isinstance(mounts, dict):
         for pattern, mounted in mounts.items():
             mounts[pattern] = mounted and transport(mounted, **options)
@@ -80,7 +80,7 @@ def transport(
     rules = _Rules(stop, provider, must_name, options)
     if not hasattr(inner, "handle_request") and not hasattr(inner, "handle_async_request"):
         raise TypeError(f"a transport of httpx or httpx2, not {type(inner).__name__}")
-    return _Transport(inner, rules)  # type: ignore[return-value]
+    return _Transport(inner, rules)  # type: ignore[return-value]  # it is one by its methods
 
 
 class _Rules:

@@ -77,7 +77,7 @@ def _logger_class() -> Any:
     except ImportError as error:
         raise ImportError("this needs LiteLLM's proxy: pip install 'litellm[proxy]'") from error
 
-    class StopLogger(CustomLogger):  # type: ignore[misc]
+    class StopLogger(CustomLogger):  # type: ignore[misc]  # a base that is imported when asked for
         """Enforces the stops of each request."""
 
         def __init__(self, must_name: bool, options: dict[str, Any]) -> None:

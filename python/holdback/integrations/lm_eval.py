@@ -82,7 +82,7 @@ def register() -> None:
         return
 
     @registry.register_filter(NAME)
-    class TruncateAtStops(base):  # type: ignore[misc, valid-type, unused-ignore]
+    class TruncateAtStops(base):  # type: ignore[misc, valid-type, unused-ignore]  # imported when asked for
         """Cuts every response at the first stop of ``until``."""
 
         def __init__(self, until: Any, **options: Any) -> None:
@@ -107,7 +107,7 @@ def patch() -> list[str]:
         return patched
     for name, module in list(sys.modules.items()):
         if name.startswith("lm_eval.") and getattr(module, "postprocess_generated_text", None) is theirs:
-            module.postprocess_generated_text = postprocess_generated_text  # type: ignore[attr-defined]
+            module.postprocess_generated_text = postprocess_generated_text  # type: ignore[attr-defined]  # of a module known by name only
             patched.append(name)
     return patched
 

@@ -50,7 +50,7 @@ class TextDecoder:
         # (when it shows that the bytes in front of it are no character, or that it is the start of the next one).
         decoder = codecs.getincrementaldecoder("utf-8")(self.errors)
         for position in range(len(chunk)):
-            decoder.setstate((bytes(self.waiting), 0))  # type: ignore[arg-type]
+            decoder.setstate((bytes(self.waiting), 0))  # type: ignore[arg-type]  # bytes while bytes wait
             characters = decoder.decode(chunk[position : position + 1])
             self.waiting = decoder.getstate()[0]
             if b"\xed\xa0" <= self.waiting <= b"\xed\xbf":

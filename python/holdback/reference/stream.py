@@ -84,7 +84,7 @@ class State:
         self.must_be_open()
         self.chunks += 1
         self.last_chunk = chunk
-        self._read(self.decoder.read(chunk))  # type: ignore[arg-type]
+        self._read(self.decoder.read(chunk))  # type: ignore[arg-type]  # str or bytes by now
         return self._emit(self._held_from())
 
     def must_be_open(self) -> None:

@@ -66,7 +66,7 @@ def _settings(uvicorn: Any, app: Any, drain: float | None) -> Any:
 def _Server(settings: Any) -> Any:  # noqa: N802 - a class whose base is imported late
     base: Any = need("uvicorn").Server
 
-    class Server(base):  # type: ignore[misc]
+    class Server(base):  # type: ignore[misc]  # a base that is imported when asked for
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             say("draining", in_flight=len(self.server_state.tasks))
             await super().shutdown(sockets)

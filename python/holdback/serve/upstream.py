@@ -83,7 +83,7 @@ class Answer:
             self._broken = self._errors.told(error)
             # aiohttp tells the error first and forgets what arrived with it; without the error it gives that out.
             content = self._response.content
-            content.set_exception(None)  # type: ignore[arg-type]
+            content.set_exception(None)  # type: ignore[arg-type]  # None takes it back
             rest = content.read_nowait()
             if rest:
                 return rest
