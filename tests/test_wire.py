@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -163,6 +164,40 @@ def test_an_echoed_prompt_is_skipped_by_its_length() -> None:
     assert cutter.matches[0].start == len(prompt) + 4
 
 
+def completion(text: str, *tokens: str) -> bytes:
+    choice = {"index": 0, "text": text, "finish_reason": None, "logprobs": {"tokens": list(tokens)}}
+    return sse({"choices": [choice]})
+
+
+def entries(out: bytes) -> list[list[str]]:
+    return [event["choices"][0]["logprobs"]["tokens"] for event in events(out) if event != "[DONE]"]
+
+
+def test_halves_of_a_character_do_not_move_the_log_probabilities_behind_them() -> None:
+    high, low = "\ud83d", "\ude00"
+    cutter = Cutter("openai.completions", STOPS, skip_chars=1)
+    frames = [completion(high, high), completion(high, high), completion(low + "xE", low, "x", "E")]
+    out = [cutter.feed(frame) for frame in frames]
+    # The echo is the first half, alone; the second waits for its other half, and its entry with it; "E" may become a stop.
+    assert [entries(part) for part in out] == [[[high]], [[]], [[high, low, "x"]]]
+    assert [events(part)[0]["choices"][0]["text"] for part in out] == [high, "", "\U0001f600x"]
+
+
+def test_entries_shorter_than_their_text_never_leave_before_it() -> None:
+    cutter = Cutter("openai.completions", STOPS)
+    out = cutter.feed(completion("\U0001f600xE", "\ude00", "x", "E"))
+    assert entries(out) == [["\ude00", "x"]], "the first entry is two bytes short, and E is held"
+
+
+def test_a_half_echoed_character_still_counts_after_an_error() -> None:
+    for on_error in ("flush", "drop"):
+        cutter = Cutter("openai.completions", STOPS, skip_chars=3, on_error=on_error)  # type: ignore[arg-type] # a loop over its words
+        out = run(cutter, [completion("\ud83d"), sse({"error": {"message": "busy"}}), completion("abcEND")])
+        texts = [event["choices"][0]["text"] for event in events(out) if "choices" in event]
+        assert texts == ["\ud83d", "abc"], on_error
+        assert cutter.matches[0].start == 4
+
+
 def test_text_and_finish_in_one_event_flush_into_it() -> None:
     out = run(Cutter("openai.chat", STOPS), sse(chat("a E"), chat("N", "length")))
     assert [(c["delta"]["content"], c["finish_reason"]) for c in choices(out)] == [("a ", None), ("EN", "length")]
@@ -297,6 +332,40 @@ def test_the_field_that_names_the_stop() -> None:
     ollama = b'{"response":"END","done":false}\n'
     assert b'"stop_reason"' not in run(Cutter("ollama.generate", STOPS), ollama)
     assert json.loads(run(Cutter("ollama.generate", STOPS, stop_field="stop_reason"), ollama))["stop_reason"] == "END"
+
+
+def test_a_field_of_ones_own_stands_beside_the_familys() -> None:
+    body = sse(chat("a END", stop_reason=None, matched_stop=None))
+
+    def last(stop_field: str) -> list[Any]:
+        choice = choices(run(Cutter("openai.chat", STOPS, stop_field=stop_field), body))[0]
+        return [choice.get(key) for key in ("why", "stop_reason", "matched_stop")]
+
+    assert last("why") == ["END", None, None]
+    assert last("stop_reason") == [None, "END", None]
+    assert last("matched_stop") == last("auto") == [None, None, "END"]
+
+
+OWN_KEYS = {
+    "openai.chat": ("index", "delta", "message", "finish_reason", "logprobs"),
+    "openai.completions": ("index", "text", "finish_reason"),
+    "openai.responses": ("status", "output", "incomplete_details"),
+    "anthropic.messages": ("stop_reason", "stop_sequence", "content"),
+    "gemini": ("finishReason", "content"),
+    "ollama.chat": ("done", "done_reason", "message"),
+    "ollama.generate": ("done", "done_reason", "response"),
+    "llama.cpp": ("stop", "stop_type", "stopping_word", "content"),
+    "tgi": ("finish_reason", "generated_tokens"),
+}
+
+
+@pytest.mark.parametrize("dialect", wire.DIALECTS)
+def test_a_key_that_the_dialect_has_itself_is_no_field_for_the_stop(dialect: wire.Dialect) -> None:
+    for key in OWN_KEYS[dialect]:
+        with pytest.raises(ValueError, match=rf'stop_field is "{key}": {re.escape(dialect)} has a meaning of its own'):
+            Cutter(dialect, STOPS, stop_field=key)
+    with pytest.raises(ValueError, match="stop_field is empty"):
+        Cutter(dialect, STOPS, stop_field="")
 
 
 def test_draining_reads_on_for_the_usage_figures() -> None:

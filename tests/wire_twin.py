@@ -39,8 +39,8 @@ class Options:
 
 
 def utf8(text: str) -> int:
-    """Bytes of text; a lone half of a surrogate pair counts as U+FFFD."""
-    return sum(3 if "\ud800" <= c <= "\udfff" else len(c.encode()) for c in text)
+    """Bytes of text; a lone half of a surrogate pair counts as half of the pair."""
+    return sum(2 if "\ud800" <= c <= "\udfff" else len(c.encode()) for c in text)
 
 
 class Lane:
@@ -52,6 +52,7 @@ class Lane:
         self.text, self.sent, self.waiting, self.skip = "", 0, "", skip
         self.skipped = self.base = 0
         self.dropped = 0
+        self.came = self.left = 0  # bytes of text
         self.gone = ""  # half of an echoed character that has left
         self.entries: list[tuple[int, list[Any]]] = []
 
@@ -60,14 +61,16 @@ class Lane:
         return self.sent < len(self.text) or bool(self.waiting)
 
     @property
-    def left(self) -> int:
-        return utf8(self.text[: self.sent])
-
-    @property
     def said(self) -> str:
         return self.text[: self.sent]
 
     def feed(self, chunk: str) -> tuple[str, Any]:
+        self.came += utf8(chunk)
+        emit, match = self._feed(chunk)
+        self.left += utf8(emit)
+        return emit, match
+
+    def _feed(self, chunk: str) -> tuple[str, Any]:
         gone, came = self.gone, chunk
         chunk = self.waiting + gone + chunk
         chunk = chunk.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -110,9 +113,10 @@ class Lane:
             waiting, self.waiting = self.waiting, ""
             out = self._read(waiting)
             if self.stream.match:
+                self.left += utf8(out)
                 return out, self.stream.match
         out += self.text[self.sent :]
-        self.sent = len(self.text)
+        self.sent, self.left = len(self.text), self.came
         self.restart()
         return out, None
 
@@ -125,6 +129,7 @@ class Lane:
         dropped = len(self.text) - self.sent
         self.text, self.waiting, self.entries = self.text[: self.sent], "", []
         self.restart()
+        self.left = self.came
         self.dropped += dropped
 
     def span(self, match: Any) -> tuple[int, int]:
@@ -155,6 +160,8 @@ def sort_entries(lane: Lane, columns: list[list[Any] | None], start: int, over: 
         values = [column[row] if column is not None and row < len(column) else ABSENT for column in columns]
         lane.entries.append((at, values))
         at += token_length(entry)
+    short = max(lane.came - at, 0)
+    lane.entries[held:] = [(at + short, values) for at, values in lane.entries[held:]]
     goes = [(at < lane.left) if over else (not lane.holds or at < lane.left) for at, _ in lane.entries]
     count = goes.index(False) if False in goes else len(goes)
     if not held and count == len(goes):
@@ -203,8 +210,7 @@ class Shape:
             if holder and "tool_calls" in holder:
                 holder["tool_calls"] = None
         if field:
-            present = next((k for k in choice if k in ("stop_reason", "matched_stop")), None)
-            choice[present or field] = stop
+            choice[field] = stop
 
     def columns(self, choice: Json) -> list[list[Any] | None]:
         content = (choice.get("logprobs") or {}).get("content")
@@ -545,7 +551,7 @@ class Twin:
                         match = self.flush_made(index, state, part)
                 elif text.part == part:
                     state.key[part] = text.key
-                    begin = utf8(lane.text)
+                    begin = lane.came
                     start = begin if start is None else start
                     self.touched |= lane.holds
                     emit, match = lane.feed(text.holder[text.key])

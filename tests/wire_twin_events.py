@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from wire_twin import ABSENT, COLUMNS, Frame, Json, Lane, Options, sort_entries, utf8
+from wire_twin import ABSENT, COLUMNS, Frame, Json, Lane, Options, sort_entries
 
 Key = tuple[int, int, bool]
 
@@ -237,7 +237,7 @@ class Responses(Events):
 
     def delta(self, frame: Frame, data: Json, key: Key) -> None:
         lane = self.lane(key)
-        start, touched = utf8(lane.text), lane.holds
+        start, touched = lane.came, lane.holds
         data["delta"], match = lane.feed(data["delta"])
         probs = data.get("logprobs")
         columns = [probs if isinstance(probs, list) else None, None, None, None]
@@ -368,7 +368,7 @@ class Responses(Events):
             part["text"] = lane.said
         if isinstance(part.get("logprobs"), list):
             fresh = Lane(self.stops, self.options, 0)
-            fresh.text, fresh.sent = lane.text, lane.sent
+            fresh.left = lane.left
             kept = sort_entries(fresh, [part["logprobs"]] + [None] * (COLUMNS - 1), 0, over=True)
             part["logprobs"] = part["logprobs"] if kept is None else kept[0]
 

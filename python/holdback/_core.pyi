@@ -354,7 +354,7 @@ class Cutter:
     ``skip_chars``: characters of an echoed prompt, which pass unread.
     ``cut_reasoning``: match in reasoning fields too, as texts of their own. Default ``False``.
     ``stop_field``: the key that tells the stop where the provider has none: ``"auto"`` (``stop_reason``, or ``matched_stop`` in a stream
-    that shows it, in OpenAI's chat and completions), a name of your own, ``None`` for no such key.
+    that shows it, in OpenAI's chat and completions), a name of your own that the dialect has no meaning for, ``None`` for no such key.
     ``on_match``: ``"cancel"`` (default): the end is written at once, and what is fed after it is swallowed; ``"drain"``: the
     upstream is read to its end, for its usage figures.
     ``on_error``: what happens to held text when the upstream reports an error: ``"flush"`` (default) or ``"drop"``.

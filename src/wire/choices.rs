@@ -205,7 +205,7 @@ impl Choices {
         self.keep.clear();
         let mut drained = false;
         for (position, choice) in layout.choices.iter().enumerate() {
-            self.matched_stop |= choice.matched_stop;
+            self.matched_stop |= choice.matched.is_some();
             let state = self.state(cx, choice.index)?;
             self.states[state].finished |= choice.finished;
             if let Some(stop) = self.states[state].matched {
@@ -379,7 +379,7 @@ impl Choices {
         if lane.entries.is_empty() && choice.columns.iter().all(Option::is_none) {
             return;
         }
-        let progress = Progress { start, left: lane.left(), holds: lane.holds(), over };
+        let progress = Progress { start, end: lane.came(), left: lane.left(), holds: lane.holds(), over };
         cx.entries.iter_mut().for_each(Vec::clear);
         if !lane.entries.sort(turn.event.json, &choice.columns, progress, cx.entries) {
             return;

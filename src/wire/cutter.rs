@@ -13,7 +13,7 @@ use super::event::{Event, Sink};
 use super::framing::{Frame, Framer, Framing};
 use super::json::Span;
 use super::lane::{Lane, Scratch};
-use super::options::OnMalformed;
+use super::options::{OnMalformed, StopField};
 use super::{Context, Options, WireError, dialect};
 use crate::error::Error;
 use crate::set::StopSet;
@@ -152,6 +152,14 @@ impl Cutter {
     /// When a stop was given as bytes, or an option contradicts the set.
     pub fn new(dialect: Dialect, stops: &StopSet, options: Options) -> Result<Self, Error> {
         Lane::new(stops, &options.matching, 0, false, 0)?; // so that no later lane can fail
+        if let StopField::Named(name) = &options.stop_field {
+            if name.is_empty() {
+                return Err(Error::option("stop_field is empty: the key that names the stop needs a name".to_owned()));
+            }
+            if dialect::keys::own(dialect).any(|key| key == name) {
+                return Err(Error::option(format!("stop_field is {name:?}: {dialect} has a meaning of its own for that key")));
+            }
+        }
         let engine = Engine::new(dialect);
         let framing = engine.framing();
         Ok(Self {

@@ -2,7 +2,8 @@
 //!
 //! An array of entries stands beside the text in the same frame, sometimes several in parallel (`tokens`, `token_logprobs`, ...), here called
 //! columns. The first column says how much text an entry covers: by its `bytes`, else by its token's own text. Counting
-//! starts afresh at each frame's text, so a token whose text cannot be told exactly shifts nothing behind its frame.
+//! starts afresh at each frame's text, so a token whose text cannot be told exactly shifts nothing behind its frame. Entries that
+//! cover less than their frame's text are laid to its end: an entry may be held too long, but never tells what is held.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -44,6 +45,8 @@ pub(super) struct Entries {
 pub(super) struct Progress {
     /// Where the frame's own text begins.
     pub(super) start: u64,
+    /// Where it ends.
+    pub(super) end: u64,
     /// Up to where the text has left.
     pub(super) left: u64,
     /// Some text is still held.
@@ -78,7 +81,7 @@ impl Entries {
             return false;
         }
         let held = self.queue.len();
-        if self.read(json, columns, progress.start).is_err() {
+        if self.read(json, columns, progress).is_err() {
             for entry in self.queue.drain(held..) {
                 self.bytes -= entry.len();
             }
@@ -110,9 +113,9 @@ impl Entries {
         self.clear();
     }
 
-    fn read(&mut self, json: &[u8], columns: &Columns, start: u64) -> Result<()> {
+    fn read(&mut self, json: &[u8], columns: &Columns, progress: Progress) -> Result<()> {
         let first = self.queue.len();
-        let mut at = start;
+        let mut at = progress.start;
         for (column, array) in columns.iter().enumerate() {
             let Some(array) = array else { continue };
             let leads = columns.iter().take(column).all(Option::is_none);
@@ -140,6 +143,10 @@ impl Entries {
                 }
                 Ok(())
             })?;
+        }
+        let short = progress.end.saturating_sub(at);
+        for entry in self.queue.range_mut(first..) {
+            entry.start += short;
         }
         Ok(())
     }
@@ -195,14 +202,24 @@ mod tests {
         let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
         let mut entries = Entries::new(1 << 20);
         let mut out = Default::default();
-        let progress = Progress { start: 10, left: 11, holds: true, over: false };
+        let progress = Progress { start: 10, end: 15, left: 11, holds: true, over: false };
         assert!(entries.sort(json, &columns, progress, &mut out));
         assert_eq!(out[0], br#"{"token":"ab","bytes":[97,98]}"#);
         let mut out = Default::default();
-        let progress = Progress { start: 15, left: 14, holds: false, over: true };
+        let progress = Progress { start: 15, end: 15, left: 14, holds: false, over: true };
         assert!(entries.sort(b"", &[None; COLUMNS], progress, &mut out));
         assert_eq!(out[0], br#"{"token":"\u00e9"}"#, "`c` begins at 14 and was cut");
         assert_eq!(entries.bytes(), 0);
+    }
+
+    #[test]
+    fn entries_that_cover_too_little_are_laid_to_the_end_of_their_text() {
+        let json = br#"["\ude00","a","b"]"#;
+        let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
+        let mut out = Default::default();
+        let progress = Progress { start: 0, end: 6, left: 5, holds: true, over: false };
+        assert!(Entries::new(1 << 20).sort(json, &columns, progress, &mut out));
+        assert_eq!(out[0], br#""\ude00","a""#, "`b` is held");
     }
 
     #[test]
@@ -210,7 +227,7 @@ mod tests {
         let json = br#"{"t":["a","b"],"p":[-1,null]}"#;
         let columns = [Some(Span { start: 5, end: 14 }), Some(Span { start: 19, end: 28 }), None, None];
         let mut out = Default::default();
-        let progress = Progress { start: 0, left: 1, holds: true, over: false };
+        let progress = Progress { start: 0, end: 2, left: 1, holds: true, over: false };
         let mut entries = Entries::new(1 << 20);
         assert!(entries.sort(json, &columns, progress, &mut out));
         assert_eq!((out[0].as_slice(), out[1].as_slice()), (&b"\"a\""[..], &b"-1"[..]));

@@ -24,7 +24,7 @@ pub(super) struct Lane {
     skipped: u64,
     /// Everything that left, raw, for providers that repeat the whole text at the end.
     said: Option<Vec<u8>>,
-    /// UTF-8 bytes of text that came and that left: where log-probabilities stand.
+    /// UTF-8 bytes of text that came and that left, as [`text::decoded_len`] counts: where log-probabilities stand.
     came: u64,
     left: u64,
     pub(super) entries: Entries,
@@ -85,16 +85,16 @@ impl Lane {
 
     fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
         let Scratch { decoded, text: out } = scratch;
-        let (chunk, waiting) = if self.waiting.is_none() && !raw.contains(&b'\\') {
-            (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None)
+        let (chunk, waiting, length) = if self.waiting.is_none() && !raw.contains(&b'\\') {
+            (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None, raw.len())
         } else {
             decoded.clear();
             let waiting = text::decode(raw, self.waiting, decoded)?;
-            (decoded.as_str(), waiting)
+            (decoded.as_str(), waiting, text::decoded_len(raw))
         };
         let start = self.came;
         let step = self.matcher.advance(chunk);
-        self.came += chunk.len() as u64;
+        self.came += length as u64;
         self.waiting = waiting;
         if self.held.is_empty() && waiting.is_none() && step.whole && step.matched.is_none() {
             self.left = self.came;
@@ -137,7 +137,7 @@ impl Lane {
             self.skip -= count;
             self.skipped += count;
             self.waiting = waiting;
-            self.came += scratch.decoded.len() as u64;
+            self.came += text::decoded_len(raw) as u64;
             self.left = self.came;
             self.say(raw);
             return Ok(Taken { same: true, matched: None, start });
@@ -202,10 +202,12 @@ impl Lane {
         taken.same = scratch.text == raw;
     }
 
-    /// Forgets what is held.
+    /// Forgets what is held. Half of an echoed pair has left, and still waits to be counted.
     pub(super) fn drop_held(&mut self) {
+        if self.holds() {
+            self.waiting = None;
+        }
         self.held.clear();
-        self.waiting = None;
         self.left = self.came;
         self.entries.clear();
         self.matcher.flush();
@@ -215,6 +217,11 @@ impl Lane {
     #[inline]
     pub(super) fn holds(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// Up to which position (UTF-8 bytes) the text has come.
+    pub(super) fn came(&self) -> u64 {
+        self.came
     }
 
     /// Up to which position (UTF-8 bytes) the text has left.

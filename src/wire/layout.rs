@@ -49,8 +49,8 @@ pub(super) struct Choice {
     pub(super) finished: bool,
     /// The value that names the stop.
     pub(super) stop: Option<Span>,
-    /// `stop` stands under `matched_stop`.
-    pub(super) matched_stop: bool,
+    /// The same under a second name: `matched_stop`.
+    pub(super) matched: Option<Span>,
     /// Further values that an end changes; what they are is the dialect's affair.
     pub(super) more: [Option<Span>; 3],
     /// Tool calls, which would come behind the text and go when it is cut.

@@ -10,7 +10,7 @@ pub enum StopField {
     /// completions dialects. Other dialects get no field beyond their own.
     #[default]
     Family,
-    /// This key, beside the finish field of any dialect.
+    /// This key, beside the finish field of any dialect: not empty, and none of the keys that the dialect has there itself.
     Named(String),
     /// No key is added. One that is there already (`"stop_reason":null`) is left alone too.
     Off,

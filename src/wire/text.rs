@@ -126,17 +126,26 @@ pub(super) fn begins_with_low(raw: &[u8]) -> bool {
     matches!(piece(raw), Ok((Piece::Low(_), _)))
 }
 
-/// The UTF-8 length of the first bytes of a raw string once decoded.
+/// The UTF-8 length of a raw string once decoded. Half of a surrogate pair counts as two bytes, half of what the pair takes: so lengths
+/// add up however a text is cut, also when a half turns out to stand alone.
 pub(super) fn decoded_len(raw: &[u8]) -> usize {
-    let (mut at, mut len) = (0, 0);
-    while let Some(Ok((piece, length))) = raw.get(at..).filter(|rest| !rest.is_empty()).map(piece) {
-        at += length;
-        len += match piece {
-            Piece::Char(character) => character.len_utf8(),
-            Piece::High(_) | Piece::Low(_) => char::REPLACEMENT_CHARACTER.len_utf8(),
-        };
+    let (mut rest, mut len) = (raw, 0);
+    loop {
+        let run = rest.iter().position(|&byte| byte == b'\\').unwrap_or(rest.len());
+        len += run;
+        rest = rest.get(run..).unwrap_or(&[]);
+        match piece(rest) {
+            Ok((Piece::Char(character), length)) => {
+                len += character.len_utf8();
+                rest = rest.get(length..).unwrap_or(&[]);
+            }
+            Ok((Piece::High(_) | Piece::Low(_), length)) => {
+                len += 2;
+                rest = rest.get(length..).unwrap_or(&[]);
+            }
+            Err(_) => return len, // the end; a string that was decoded before has no fault
+        }
     }
-    len
 }
 
 /// Appends `text` as the inside of a JSON string.
@@ -201,7 +210,10 @@ mod tests {
     fn cuts_the_raw_form_by_characters() {
         let raw = br"a\n\ud83d\ude00\ud83d\u0062";
         assert_eq!([0, 1, 2, 3, 4, 5, 9].map(|count| offset(raw, count)), [0, 1, 3, 15, 21, 27, 27]);
-        assert_eq!(decoded_len(raw), 1 + 1 + 4 + 3 + 1);
+        assert_eq!(decoded_len(raw), 1 + 1 + 4 + 2 + 1);
+        for cut in [0, 1, 3, 9, 15, 21, 27] {
+            assert_eq!(decoded_len(&raw[..cut]) + decoded_len(&raw[cut..]), decoded_len(raw), "cut at {cut}");
+        }
     }
 
     #[test]

@@ -121,7 +121,8 @@ class Config:
     name_stops: bool = True
     """Keep stops here if the upstream does not say which one fired. ``False`` sends as many as it takes."""
     stop_field: str | None = "auto"
-    """The key that names the stop where the provider has none of its own; ``None``: no such key. As in ``holdback.wire.Cutter``."""
+    """The key that names the stop where the provider has none of its own; ``None``: no such key. As in ``holdback.wire.Cutter``, but
+    a dialect that has that key itself keeps it (Anthropic's ``stop_reason``)."""
     stop_comment: bool = True
     """End event streams that were cut with the comment ``: x-holdback-stop: ...`` (not Gemini's, whose SDK takes none)."""
     other_paths: str = "read"

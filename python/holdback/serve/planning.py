@@ -102,9 +102,23 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
         max_choices=max(128, ask.choices),
         skip_chars=ask.skip_chars,
         cut_reasoning=upstream.cut_reasoning,
-        stop_field=config.stop_field,
+        stop_field=field_for(ask.dialect, config.stop_field),
         on_match="drain" if config.on_match == "drain" else "cancel",
     )
+
+
+@lru_cache(maxsize=64)
+def field_for(dialect: Dialect, stop_field: str | None) -> str | None:
+    """The setting ``stop_field``, which is for all dialects, as this one can have it: a key that it has itself stays its own.
+
+    >>> field_for("gemini", "stop_reason"), field_for("anthropic.messages", "stop_reason")
+    ('stop_reason', 'auto')
+    """
+    try:
+        Cutter(dialect, (), stop_field=stop_field)
+    except ValueError:
+        return "auto"
+    return stop_field
 
 
 @lru_cache(maxsize=512)

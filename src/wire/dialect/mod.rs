@@ -3,6 +3,7 @@
 
 pub(super) mod anthropic;
 pub(super) mod gemini;
+pub(super) mod keys;
 pub(super) mod llama_cpp;
 pub(super) mod ollama;
 pub(super) mod openai_chat;

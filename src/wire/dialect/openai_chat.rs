@@ -89,9 +89,8 @@ pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -
             once(&mut choice.finish, span, span.start)
         }
         b"stop_reason" | b"matched_stop" => {
-            choice.matched_stop |= key == b"matched_stop";
-            choice.stop = Some(cursor.skip()?);
-            Ok(())
+            let span = cursor.skip()?;
+            once(if key == b"stop_reason" { &mut choice.stop } else { &mut choice.matched }, span, span.start)
         }
         _ => cursor.skip().map(|_| ()),
     }
@@ -112,7 +111,12 @@ pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits
         edits.replace(calls, b"null");
     }
     let Some(field) = end.field else { return };
-    match choice.stop {
+    let there = match field {
+        "stop_reason" => choice.stop,
+        "matched_stop" => choice.matched,
+        _ => None,
+    };
+    match there {
         Some(stop) => edits.replace_with(stop, |ink| put::quoted(end.stop, ink)),
         None => edits.replace_with(put::point(finish), |ink| put::field(field, end.stop, ink)),
     }

@@ -274,10 +274,12 @@ impl Responses {
         let key = (found.output.unwrap_or(0), found.content, reasoning);
         let block = self.blocks.get(cx, key, true)?;
         let (start, matched) = block.take(cx, event, span, &mut self.edits)?;
-        let progress = Progress { start, left: block.lane.left(), holds: block.lane.holds(), over: matched.is_some() };
-        if found.logprobs.is_some() || !block.lane.entries.is_empty() {
+        let lane = &mut block.lane;
+        let (end, left, holds) = (lane.came(), lane.left(), lane.holds());
+        let progress = Progress { start, end, left, holds, over: matched.is_some() };
+        if found.logprobs.is_some() || !lane.entries.is_empty() {
             cx.entries.iter_mut().for_each(Vec::clear);
-            if block.lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries) {
+            if lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries) {
                 match found.logprobs {
                     Some(array) => self.edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &cx.entries[0]),
                     None => self.edits.insert(span.end + 1, &[b",\"logprobs\":[", cx.entries[0].as_slice(), b"]"].concat()),
@@ -632,7 +634,7 @@ const WHOLE_ENTRIES: usize = 64 << 20;
 /// The entries of a whole text, without those past the cut.
 fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, edits: &mut Edits) {
     let Some(array) = array else { return };
-    let progress = Progress { start: 0, left: matched.left, holds: false, over: true };
+    let progress = Progress { start: 0, end: 0, left: matched.left, holds: false, over: true };
     let mut kept = Default::default();
     if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept) {
         edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
