@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from types import ModuleType
 
 import pytest
@@ -25,6 +26,10 @@ settings.register_profile(
     "deep", common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "10000")), print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# A shell starts what it runs in the background with SIGINT ignored, children inherit that, and tests of Ctrl-C would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MODULES = {"rust": "holdback", "reference": "holdback.reference"}
 

@@ -212,12 +212,13 @@ class Raw:
                 if self._stopping:
                     return
                 connection.settimeout(DEADLINE)
-                request = self._request(connection)
+                request = self.read_request(connection)
                 self.requests.put(request)
                 self.script(connection, request)
 
     @staticmethod
-    def _request(connection: socket.socket) -> bytes:
+    def read_request(connection: socket.socket) -> bytes:
+        """The next request on a connection, head and body."""
         data = b""
         while b"\r\n\r\n" not in data:
             piece = connection.recv(65536)

@@ -483,6 +483,29 @@ def test_a_server_that_can_send_trailers_gets_the_stop_as_one(raw: Raw) -> None:
     }
 
 
+def test_a_request_that_meets_a_closing_connection_is_sent_again(raw: Raw, raw_gateway: Gateway) -> None:
+    """A server may close a kept connection just as the next request is on its way: seen in real life as one failure in thousands."""
+    answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+
+    def closing(connection: socket.socket, _request: bytes) -> None:
+        connection.sendall(answer)
+        raw.requests.put(raw.read_request(connection))  # the next one, which is not answered
+
+    raw.script = closing
+    assert raw_gateway.ask("/v1/chat/completions", {"messages": [1]}).status == 200
+    assert raw_gateway.ask("/v1/chat/completions", {"messages": [2]}).status == 200
+    asked = [json.loads(raw.requests.get(timeout=DEADLINE).partition(b"\r\n\r\n")[2]) for _ in range(3)]
+    assert asked == [{"messages": [1]}, {"messages": [2]}, {"messages": [2]}]
+    raw.answers(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+    raw_gateway.ask("/v1/chat/completions", {})  # takes the connection that is kept
+    while not raw.requests.empty():
+        raw.requests.get()
+    raw.script = lambda *_: None
+    assert raw_gateway.ask("/v1/chat/completions", {}).status == 502
+    raw.requests.get(timeout=DEADLINE)
+    assert raw.requests.empty(), "a connection of its own that was closed is no reason to ask twice"
+
+
 def test_connections_to_the_upstream_are_kept(raw: Raw, raw_gateway: Gateway) -> None:
     opened: list[socket.socket] = []
 

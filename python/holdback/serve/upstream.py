@@ -21,6 +21,9 @@ Headers = list[tuple[bytes, bytes]]
 
 TOO_LONG = "answer_too_long"
 
+MAX_TRIES = 8
+"""Kept connections that one request may find closed, one after the other; after a restart of the upstream they all are."""
+
 HOP_BY_HOP = frozenset(
     (
         b"connection",
@@ -119,6 +122,7 @@ class _Errors:
         self.all = (aiohttp.ClientError, TimeoutError, aiohttp.ServerTimeoutError, OSError)
         self._connect = aiohttp.ClientConnectorError
         self._timeout = (TimeoutError, aiohttp.ServerTimeoutError)
+        self.hung_up = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
         self._connect_timeout = aiohttp.ConnectionTimeoutError
 
     def told(self, error: BaseException) -> UpstreamError:
@@ -150,26 +154,48 @@ class Client:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
                 auto_decompress=False,
+                trace_configs=[self._noting_reuse(aiohttp)],
             )
         return self._session, self._errors
 
+    @staticmethod
+    def _noting_reuse(package: Any) -> aiohttp.TraceConfig:
+        """Tell each request, in its `trace_request_ctx`, whether its connection had served another one before."""
+        config: aiohttp.TraceConfig = package.TraceConfig()
+
+        async def reused(_session: Any, context: Any, _params: Any) -> None:
+            context.trace_request_ctx.append(True)
+
+        config.on_connection_reuseconn.append(reused)
+        return config
+
     async def open(self, method: str, url: str, headers: Headers, body: bytes, *, decompress: bool) -> Answer:
-        """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`."""
+        """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`.
+
+        A server may close a kept connection at the very moment at which the next request leaves on it: such a request was not answered
+        because it was never read, and is sent again. A connection of its own that is closed is an answer, and is not tried twice.
+        """
         from yarl import URL
 
         session, errors = self._opened()
-        try:
-            response = await session.request(
-                method,
-                URL(url, encoded=True),  # as the client wrote it
-                headers=[(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in headers],
-                data=body or None,
-                allow_redirects=False,
-                auto_decompress=decompress,
-            )
-        except (*errors.all, ValueError) as error:
-            raise errors.told(error) from error
-        return Answer(response, errors)
+        for tries in range(MAX_TRIES):
+            reused: list[bool] = []
+            try:
+                response = await session.request(
+                    method,
+                    URL(url, encoded=True),  # as the client wrote it
+                    headers=[(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in headers],
+                    data=body or None,
+                    allow_redirects=False,
+                    auto_decompress=decompress,
+                    trace_request_ctx=reused,
+                )
+            except (*errors.all, ValueError) as error:
+                if reused and isinstance(error, errors.hung_up) and tries + 1 < MAX_TRIES:
+                    continue
+                raise errors.told(error) from error
+            return Answer(response, errors)
+        raise AssertionError("the last try returns or raises")
 
     async def close(self) -> None:
         """Close all connections."""
