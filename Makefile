@@ -112,7 +112,7 @@ test-deep: $(STAMPS)/dev $(STAMPS)/build ## the property tests with many more ex
 test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in several threads at once
 	$(call say,Python tests in threads)
 	@$(PIP) install --group threads
-	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py --ignore=benches
+	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py tests
 
 # Not part of `make test` or of CI: installing takes as long as all other checks together. An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
 NEIGHBOURS := $(VENV)/integrations

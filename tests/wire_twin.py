@@ -62,7 +62,8 @@ class Lane:
 
     @property
     def said(self) -> str:
-        return self.text[: self.sent]
+        """What left, in one string: two halves that left apart are a character in it."""
+        return self.text[: self.sent].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
     def feed(self, chunk: str) -> tuple[str, Any]:
         self.came += utf8(chunk)

@@ -117,12 +117,9 @@ def _lists(column: Any, stops: StopSet, options: dict[str, Any], pa: Any) -> tup
 
 
 def _texts(column: Any, stops: StopSet, options: dict[str, Any], pa: Any) -> tuple[Any, Any]:
-    texts = column.to_pylist()
-    given = texts if not column.null_count else [text or "" for text in texts]
-    kept, matches = stops.truncate_many(given, **options)
-    if column.null_count:
-        cut: Any = [None if text is None else short for text, short in zip(texts, kept, strict=True)]
-    else:
-        cut = kept
-    fired = [None if match is None else match.stop for match in matches]
-    return pa.array(cut, column.type), pa.array(fired, pa.string())
+    """Strings: the core reads the column where it lies, and makes no Python object of a text. Uncut, it is the very column."""
+    kept, matches = stops.truncate_many(column, **options)
+    fired = pa.array([None if match is None else match.stop for match in matches], pa.string())
+    if fired.null_count == len(fired):
+        return column, fired
+    return pa.array(kept).cast(column.type), fired
