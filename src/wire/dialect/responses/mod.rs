@@ -6,15 +6,20 @@
 //! stream, the upstream's are rewritten. A stop completes a response: `status` is `completed`.
 #![forbid(unsafe_code)]
 
+mod closing;
+mod reading;
+mod repeats;
+
+use self::reading::{Found, elements, object, scan};
+use self::repeats::{complete, cut_entries, cut_item, cut_list, cut_part};
 use super::super::blocks::{Block, Blocks, Key};
 use super::super::edit::Edits;
-use super::super::entries::{Entries, Progress};
+use super::super::entries::Progress;
 use super::super::event::Event;
-use super::super::json::{Cursor, Kind, Result, Span, once, word};
+use super::super::json::{Cursor, Result, Span, word};
 use super::super::layout::Part;
-use super::super::options::{OnError, OnMatch, StopField};
+use super::super::options::{OnError, OnMatch};
 use super::super::{Context, Fault, text};
-use super::put;
 use crate::stream::Match;
 
 /// The state of one response.
@@ -52,105 +57,6 @@ struct Matched {
     item_id: Vec<u8>,
     /// How many of the closing events have left: the text's, the part's, the item's.
     closed: usize,
-}
-
-/// What one event says.
-#[derive(Default)]
-struct Found {
-    kind: Option<Span>,
-    sequence: Option<Span>,
-    output: Option<u32>,
-    content: u32,
-    item_id: Option<Span>,
-    delta: Option<Span>,
-    text: Option<Span>,
-    logprobs: Option<Span>,
-    part: Option<Span>,
-    item: Option<Span>,
-    response: Option<Span>,
-}
-
-fn scan(json: &[u8]) -> Result<Found> {
-    let mut found = Found::default();
-    let mut cursor = Cursor::new(json);
-    cursor.object(|cursor, key| {
-        let kind = cursor.kind();
-        let slot = match key {
-            b"output_index" => {
-                found.output = Some(cursor.number()?);
-                return Ok(());
-            }
-            b"content_index" => {
-                found.content = cursor.number()?;
-                return Ok(());
-            }
-            b"type" | b"item_id" | b"delta" | b"text" if kind == Kind::String => {
-                let slot = match key {
-                    b"type" => &mut found.kind,
-                    b"item_id" => &mut found.item_id,
-                    b"delta" => &mut found.delta,
-                    _ => &mut found.text,
-                };
-                let span = cursor.string()?;
-                return once(slot, span, span.start);
-            }
-            b"sequence_number" => &mut found.sequence,
-            b"logprobs" if kind == Kind::Array => &mut found.logprobs,
-            b"part" if kind == Kind::Object => &mut found.part,
-            b"item" if kind == Kind::Object => &mut found.item,
-            b"response" if kind == Kind::Object => &mut found.response,
-            _ => return cursor.skip().map(|_| ()),
-        };
-        let span = cursor.skip()?;
-        once(slot, span, span.start)
-    })?;
-    cursor.end()?;
-    Ok(found)
-}
-
-/// Where things stand in a content part, an output item, a response object.
-#[derive(Clone, Copy, Default)]
-struct Object {
-    span: Span,
-    kind: Option<Span>,
-    text: Option<Span>,
-    logprobs: Option<Span>,
-    status: Option<Span>,
-    incomplete: Option<Span>,
-    /// `content` or `output`.
-    list: Option<Span>,
-    output_text: Option<Span>,
-}
-
-fn object(json: &[u8], span: Span) -> Result<Object> {
-    let mut found = Object::default();
-    found.span = Cursor::at(json, span).object(|cursor, key| {
-        let kind = cursor.kind();
-        let string = kind == Kind::String;
-        let slot = match key {
-            b"type" if string => &mut found.kind,
-            b"text" if string => &mut found.text,
-            b"output_text" if string => &mut found.output_text,
-            b"logprobs" if kind == Kind::Array => &mut found.logprobs,
-            b"status" => &mut found.status,
-            b"incomplete_details" => &mut found.incomplete,
-            b"content" | b"output" if kind == Kind::Array => &mut found.list,
-            _ => return cursor.skip().map(|_| ()),
-        };
-        let span = if string && !matches!(key, b"status" | b"incomplete_details") { cursor.string()? } else { cursor.skip()? };
-        once(slot, span, span.start)
-    })?;
-    Ok(found)
-}
-
-/// The elements of an array.
-fn elements(json: &[u8], list: Span) -> Result<Vec<Span>> {
-    let mut found = Vec::new();
-    Cursor::at(json, list).array(|cursor, _| {
-        found.push(cursor.skip()?);
-        Ok(())
-    })?;
-    Ok(found)
 }
 
 const DELTA: [&[u8]; 2] = [b"response.output_text.delta", b"response.reasoning_text.delta"];
@@ -356,115 +262,6 @@ impl Responses {
         self.matched = Some(matched);
     }
 
-    /// The four closing events, after the stream's own templates.
-    fn write_end(&mut self, cx: &mut Context<'_>, after: &[u8], matched: &Matched) {
-        let Matched { output, content, said, reasoning, item_id, closed, .. } = matched;
-        let kind = PART[usize::from(*reasoning)];
-        let mut place = b",\"item_id\":".to_vec();
-        put::quoted(item_id, &mut place);
-        place.extend_from_slice(format!(",\"output_index\":{output},\"content_index\":{content}").as_bytes());
-
-        let mut text_done = place.clone();
-        put::field("text", said, &mut text_done);
-        if !reasoning {
-            text_done.extend_from_slice(b",\"logprobs\":[]");
-        }
-        if *closed < 1 {
-            self.own(cx, &format!("response.{kind}.done"), &text_done, after);
-        }
-
-        let part = self.closed_part(kind, said);
-        if *closed < 2 {
-            self.own(cx, "response.content_part.done", &[&place, &b",\"part\":"[..], &part].concat(), after);
-        }
-
-        if !self.parts.is_empty() {
-            self.parts.push(b',');
-        }
-        self.parts.extend_from_slice(&part);
-        let item = self.closed_item(item_id, *reasoning);
-        let place = format!(",\"output_index\":{output},\"item\":");
-        if *closed < 3 {
-            self.own(cx, "response.output_item.done", &[place.as_bytes(), &item].concat(), after);
-        }
-
-        if !self.items.is_empty() {
-            self.items.push(b',');
-        }
-        self.items.extend_from_slice(&item);
-        let response = self.closed_response(cx, &matched.stop);
-        self.own(cx, "response.completed", &[&b",\"response\":"[..], &response].concat(), after);
-    }
-
-    fn own(&mut self, cx: &mut Context<'_>, kind: &str, rest: &[u8], after: &[u8]) {
-        let number = self.sequence.map_or(0, |last| last + 1);
-        self.sequence = Some(number);
-        let mut data = format!("data: {{\"type\":\"{kind}\",\"sequence_number\":{number}").into_bytes();
-        data.extend_from_slice(rest);
-        data.push(b'}');
-        cx.sink.own(&[format!("event: {kind}").as_bytes(), &data], after);
-    }
-
-    fn closed_part(&self, kind: &str, said: &[u8]) -> Vec<u8> {
-        let whole = Span { start: 0, end: self.part.len() };
-        if let Ok(Object { text: Some(text), logprobs, .. }) = object(&self.part, whole) {
-            let mut edits = Edits::default();
-            edits.replace(text, said);
-            if let Some(logprobs) = logprobs {
-                edits.replace(logprobs, b"[]");
-            }
-            return applied(&self.part, &mut edits);
-        }
-        let mut part = format!("{{\"type\":\"{kind}\"").into_bytes();
-        put::field("text", said, &mut part);
-        part.extend_from_slice(if kind == PART[0] { b",\"annotations\":[],\"logprobs\":[]}" } else { b"}" });
-        part
-    }
-
-    fn closed_item(&self, item_id: &[u8], reasoning: bool) -> Vec<u8> {
-        let whole = Span { start: 0, end: self.item.len() };
-        let content = [b"[", self.parts.as_slice(), b"]"].concat();
-        if let Ok(item) = object(&self.item, whole) {
-            let mut edits = Edits::default();
-            match item.list {
-                Some(list) => edits.replace(list, &content),
-                None => edits.insert(item.span.end - 1, &[b",\"content\":", content.as_slice()].concat()),
-            }
-            if let Some(status) = item.status {
-                edits.replace(status, b"\"completed\"");
-            }
-            return applied(&self.item, &mut edits);
-        }
-        let mut item = b"{\"id\":".to_vec();
-        put::quoted(item_id, &mut item);
-        item.extend_from_slice(if reasoning {
-            b",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],\"content\":".as_slice()
-        } else {
-            b",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":"
-        });
-        item.extend_from_slice(&content);
-        item.push(b'}');
-        item
-    }
-
-    fn closed_response(&self, cx: &Context<'_>, stop: &[u8]) -> Vec<u8> {
-        let whole = Span { start: 0, end: self.response.len() };
-        let output = [b"[", self.items.as_slice(), b"]"].concat();
-        let mut edits = Edits::default();
-        let (template, response) = if let Ok(response) = object(&self.response, whole) {
-            (self.response.as_slice(), response)
-        } else {
-            let template = b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
-            (template.as_slice(), object(template, Span { start: 0, end: template.len() }).unwrap_or_default())
-        };
-        match response.list {
-            Some(list) => edits.replace(list, &output),
-            None => edits.insert(response.span.end - 1, &[b",\"output\":", output.as_slice()].concat()),
-        }
-        complete(cx, template, &response, stop, &mut edits);
-        applied(template, &mut edits)
-    }
-
     /// An event behind the match in a stream that is read on: the repeats of the text are cut, what belongs to later text goes.
     fn drained(
         &mut self,
@@ -596,66 +393,4 @@ impl Responses {
         cx.sink.edited(event, &mut self.edits);
         Ok(())
     }
-}
-
-/// Deletes what stands behind element `kept`.
-fn cut_list(list: Span, elements: &[Span], kept: usize, edits: &mut Edits) {
-    if let Some(element) = elements.get(kept).filter(|_| kept + 1 < elements.len()) {
-        edits.delete(Span { start: element.end, end: list.end - 1 });
-    }
-}
-
-fn cut_part(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
-    let part = object(json, span)?;
-    if let Some(whole) = part.text {
-        edits.replace(whole, &matched.said);
-    }
-    cut_entries(json, part.logprobs, matched, edits);
-    Ok(())
-}
-
-fn cut_item(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
-    let item = object(json, span)?;
-    if let Some(status) = item.status.filter(|status| *word(json, Some(*status)) == *b"\"incomplete\"") {
-        edits.replace(status, b"\"completed\"");
-    }
-    let Some(list) = item.list else { return Ok(()) };
-    let parts = elements(json, list)?;
-    cut_list(list, &parts, matched.content as usize, edits);
-    match parts.get(matched.content as usize) {
-        Some(part) => cut_part(json, *part, matched, edits),
-        None => Ok(()),
-    }
-}
-
-/// Log-probabilities of a whole text beyond this many bytes are left alone.
-const WHOLE_ENTRIES: usize = 64 << 20;
-
-/// The entries of a whole text, without those past the cut.
-fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, edits: &mut Edits) {
-    let Some(array) = array else { return };
-    let progress = Progress { start: 0, end: 0, left: matched.left, holds: false, over: true };
-    let mut kept = Default::default();
-    if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept) {
-        edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
-    }
-}
-
-/// The response is complete, whatever the upstream says.
-fn complete(cx: &Context<'_>, json: &[u8], response: &Object, stop: &[u8], edits: &mut Edits) {
-    if let Some(status) = response.status.filter(|status| status.of(json) != b"\"completed\"") {
-        edits.replace(status, b"\"completed\"");
-    }
-    if let Some(incomplete) = response.incomplete.filter(|incomplete| incomplete.of(json) != b"null") {
-        edits.replace(incomplete, b"null");
-    }
-    if let (StopField::Named(name), Some(status)) = (&cx.options.stop_field, response.status) {
-        edits.replace_with(put::point(status.end), |ink| put::field(name, stop, ink));
-    }
-}
-
-fn applied(json: &[u8], edits: &mut Edits) -> Vec<u8> {
-    let mut out = Vec::new();
-    edits.apply(json, &mut out);
-    out
 }

@@ -1,0 +1,86 @@
+//! How a choice that was cut ends on the wire, and how a frame leaves without the choices that had ended before it.
+#![forbid(unsafe_code)]
+
+use super::super::event::Event;
+use super::super::json::Span;
+use super::super::layout::{Choice, End, Layout};
+use super::super::options::{OnMatch, StopField};
+use super::super::{Context, text};
+use super::Choices;
+use super::taking::{Found, Turn};
+
+impl Choices {
+    /// Writes the end of a choice into the frame in which its stop was completed.
+    pub(super) fn end(&mut self, cx: &mut Context<'_>, turn: &Turn<'_>, state: usize, found: &Found) {
+        let stop = found.found.index;
+        self.states[state].matched = Some(stop);
+        cx.record(turn.choice.index, None, found.part, found.found.clone());
+        let waits = self.shape.ends_last && cx.options.on_match == OnMatch::Drain && !turn.choice.finished && !turn.whole;
+        if !waits {
+            self.write_end(cx, turn.event.json, turn.choice, state, stop);
+        }
+    }
+
+    pub(super) fn write_end(&mut self, cx: &mut Context<'_>, json: &[u8], choice: &Choice, state: usize, stop: usize) {
+        let state = &mut self.states[state];
+        state.closed = true;
+        text::encode_stop(cx.set, stop, &mut cx.scratch.text);
+        let field = match &cx.options.stop_field {
+            StopField::Family if self.matched_stop => Some("matched_stop"),
+            StopField::Family => self.shape.field,
+            StopField::Named(name) => Some(name.as_str()),
+            StopField::Off => None,
+        };
+        let end = End { stop: &cx.scratch.text, field, said: state.content.said(), frames: state.frames };
+        (self.shape.end)(json, choice, &end, &mut self.edits);
+    }
+
+    /// The upstream's own last frame of a choice that ended long ago: its figures stay, its text goes, its end becomes ours.
+    pub(super) fn close_drained(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+        layout: &Layout,
+        position: usize,
+        state: usize,
+        stop: usize,
+    ) {
+        for text in layout.texts.iter().filter(|text| text.choice == position && !text.span.is_empty()) {
+            self.edits.delete(text.span);
+        }
+        let Some(choice) = layout.choices.get(position) else { return };
+        self.write_end(cx, event.json, choice, state, stop);
+    }
+
+    /// Writes the frame without the choices that had ended before it.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>, event: &Event<'_>, layout: &Layout) {
+        if !self.keep.contains(&false) {
+            return cx.sink.edited(event, &mut self.edits);
+        }
+        let Some(list) = layout.list else { return };
+        if !self.keep.contains(&true) {
+            if layout.usage && cx.options.on_match == OnMatch::Drain {
+                self.edits.clear();
+                self.edits.replace(list, b"[]");
+                cx.sink.edited(event, &mut self.edits);
+            }
+            return;
+        }
+        // A run of dropped choices goes with one comma: the one before the run, or behind it at the front of the list.
+        let (mut from, mut to, mut front) = (list.start + 1, list.start + 1, true);
+        for (choice, keep) in layout.choices.iter().zip(&self.keep) {
+            if *keep {
+                let to = if front { choice.span.start } else { to };
+                if to > from {
+                    self.edits.delete(Span { start: from, end: to });
+                }
+                (from, front) = (choice.span.end, false);
+            }
+            to = choice.span.end;
+        }
+        if to > from {
+            self.edits.delete(Span { start: from, end: to });
+        }
+        cx.sink.edited(event, &mut self.edits);
+    }
+}
