@@ -228,6 +228,38 @@ def test_escapes_of_one_character_split_over_two_deltas() -> None:
     )
 
 
+LONE_AT_THE_END = {
+    "openai.chat": (rb'data: {"choices":[{"delta":{"content":"xN\ud83d"}}]}', rb'"finish_reason":"stop"'),
+    "openai.completions": (rb'data: {"choices":[{"text":"xN\ud83d"}]}', rb'"finish_reason":"stop"'),
+    "gemini": (rb'data: {"candidates":[{"content":{"parts":[{"text":"xN\ud83d"}]}}]}', rb'"finishReason":"STOP"'),
+    "ollama.chat": (rb'{"message":{"content":"xN\ud83d"},"done":false}', rb'"done":true'),
+    "ollama.generate": (rb'{"response":"xN\ud83d","done":false}', rb'"done":true'),
+    "llama.cpp": (rb'data: {"content":"xN\ud83d","stop":false}', rb'"stop":true'),
+    "tgi": (rb'data: {"token":{"text":"xN\ud83d"},"generated_text":null}', rb'"generated_text":"x"'),
+    "anthropic.messages": (
+        rb'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"xN\ud83d"}}',
+        rb'"stop_reason":"stop_sequence"',
+    ),
+    "openai.responses": (
+        rb'data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"item_id":"i","delta":"xN\ud83d"}',
+        rb'"type":"response.completed"',
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", wire.DIALECTS)
+def test_a_stop_that_the_end_of_the_input_completes_ends_the_answer_too(dialect: wire.Dialect) -> None:
+    """Half of a character that nothing follows is read as U+FFFD, which completes the stop in a frame that has to be made."""
+    frame, ending = LONE_AT_THE_END[dialect]
+    cutter = Cutter(dialect, ["N\ufffd"])
+    out = cutter.feed(frame + b"\n\n")
+    assert b'"x"' in out
+    assert ending not in out
+    assert ending in cutter.finish()
+    assert cutter.ended
+    assert [(match.stop, match.start) for match in cutter.matches] == [("N\ufffd", 1)]
+
+
 def said_raw(out: bytes) -> list[str]:
     return [event["choices"][0]["delta"]["content"] for event in events(out) if event != "[DONE]"]
 

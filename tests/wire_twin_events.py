@@ -373,7 +373,10 @@ class Responses(Events):
             part["logprobs"] = part["logprobs"] if kept is None else kept[0]
 
     def finish(self) -> None:
-        self.flush()
+        for key, lane in self.lanes.items():
+            if match := self.flush_lane(key, lane):
+                self.end(key, lane, match, self.patterns[key].data.get("item_id", ""))
+                break
         if self.matched and not self.ended:
             self.ends()
 

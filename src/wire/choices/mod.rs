@@ -208,7 +208,8 @@ impl Choices {
         if *cx.ended || !self.is_over(cx) || self.states.iter().all(|state| state.matched.is_none()) {
             return;
         }
-        let pattern = std::mem::take(&mut self.pattern);
+        let mut pattern = std::mem::take(&mut self.pattern);
+        let original = pattern.clone();
         for state in 0..self.states.len() {
             let Some(stop) = self.states[state].matched.filter(|_| !self.states[state].closed) else { continue };
             self.edits.clear();
@@ -220,10 +221,17 @@ impl Choices {
                 text: b"",
                 entries: &Default::default(),
             };
-            (self.shape.make)(&pattern.json, &pattern.layout, &make, &mut self.edits);
-            if let Some(choice) = pattern.layout.choices.first() {
-                self.write_end(cx, &pattern.json, choice, state, stop);
-                cx.sink.made(&pattern, &mut self.edits);
+            (self.shape.make)(&original.json, &original.layout, &make, &mut self.edits);
+            // The end is written into the choice that was made, so the frame is read again: an edit cannot stand inside another.
+            pattern.json.clear();
+            self.edits.apply(&original.json, &mut pattern.json);
+            self.edits.clear();
+            let mut layout = Layout::default();
+            if (self.shape.scan)(&pattern.json, &mut layout).is_ok() {
+                if let Some(choice) = layout.choices.first() {
+                    self.write_end(cx, &pattern.json, choice, state, stop);
+                    cx.sink.made(&pattern, &mut self.edits);
+                }
             }
         }
         self.write_done(cx, &pattern.after);

@@ -335,8 +335,19 @@ impl Responses {
         self.pass(cx, &Event { frame: &frame, json: event.json, data, error: false }, found);
     }
 
+    /// The input is over. A stop that only this completes (half of a character that stays alone) ends the response like any other.
     pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
-        self.flush(cx);
+        for mut block in std::mem::take(&mut self.blocks.open) {
+            let Some(found) = self.flush_block(cx, &mut block) else { continue };
+            let (key, after) = (block.key, self.after.clone());
+            let id = block.pattern.as_ref().and_then(|(pattern, _)| {
+                let id = scan(&pattern.json).ok()?.item_id?;
+                Some(id.of(&pattern.json).to_vec())
+            });
+            self.blocks.open.push(block);
+            self.end(cx, &after, key, found, &id.unwrap_or_default());
+            break;
+        }
         if let Some(matched) = self.matched.take().filter(|_| !*cx.ended) {
             let after = std::mem::take(&mut self.after);
             self.write_end(cx, &after, &matched);
