@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_streams import Case, cases, event_cases
+from wire_streams import PIECES, STOPS, Case, cases, event_cases, options_for, written
 from wire_twin import SHAPES, Frame, Twin
 from wire_twin_events import TWINS
 
-from holdback import wire
+from holdback import reference, wire
 
 
 def cutter_for(case: Case) -> wire.Cutter:
@@ -87,7 +88,7 @@ def check(case: Case, cuts: list[int], twin: Any) -> None:
 
 @pytest.mark.parametrize("dialect", list(SHAPES))
 @given(data=st.data(), cuts=st.lists(st.integers(0, 1 << 30), max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples * 2 // 5)
 def test_streams_with_choices(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
     case = data.draw(cases(dialect))
     check(case, cuts, Twin(dialect, case.stops, case.options))
@@ -95,7 +96,70 @@ def test_streams_with_choices(dialect: str, data: st.DataObject, cuts: list[int]
 
 @pytest.mark.parametrize("dialect", list(TWINS))
 @given(data=st.data(), cuts=st.lists(st.integers(0, 1 << 30), max_size=6))
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 3 // 5)
 def test_streams_of_typed_events(dialect: str, data: st.DataObject, cuts: list[int]) -> None:
     case = data.draw(event_cases(dialect))
     check(case, cuts, TWINS[dialect](case.stops, case.options))
+
+
+def whole_answer(dialect: str, text: str, stop: str | None) -> Any:
+    """An answer in one piece, as a server that takes no stops sends it; or, with `stop`, as one that does and that ended at it."""
+    shapes: dict[str, tuple[Any, Any]] = {
+        "openai.chat": (
+            {"message": {"role": "assistant", "content": text}, "finish_reason": "length", "stop_reason": None},
+            {"finish_reason": "stop", "stop_reason": stop},
+        ),
+        "openai.completions": ({"text": text, "finish_reason": None}, {"finish_reason": "stop", "stop_reason": stop}),
+        "openai.responses": ({"type": "output_text", "text": text}, {}),
+        "anthropic.messages": (
+            {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None},
+            {"stop_reason": "stop_sequence", "stop_sequence": stop},
+        ),
+        "gemini": (
+            {"content": {"parts": [{"text": text}]}, "finishReason": "MAX_TOKENS"},
+            {"finishReason": "STOP"},
+        ),
+        "ollama.chat": ({"message": {"content": text}, "done": True, "done_reason": "length"}, {"done_reason": "stop"}),
+        "ollama.generate": ({"response": text, "done": True, "done_reason": "length"}, {"done_reason": "stop"}),
+        "llama.cpp": (
+            {"content": text, "stop": True, "stop_type": "limit", "stopping_word": ""},
+            {"stop_type": "word", "stopping_word": stop},
+        ),
+        "tgi": ({"generated_text": text}, {}),
+    }
+    answer, end = shapes[dialect]
+    if stop is not None:
+        answer |= end
+    if dialect.startswith("openai.c"):
+        return {"id": "x", "choices": [{"index": 0, **answer}], "usage": {"total": 3}}
+    if dialect == "gemini":
+        return {"candidates": [answer], "usageMetadata": {"total": 3}}
+    if dialect == "openai.responses":
+        status = "incomplete" if stop is None else "completed"
+        return {"status": status, "output": [{"type": "message", "status": status, "content": [answer]}]}
+    if dialect == "tgi":
+        return answer | {"details": {"finish_reason": "length" if stop is None else "stop_sequence"}}
+    return answer
+
+
+@pytest.mark.parametrize("dialect", wire.DIALECTS)
+@given(data=st.data(), noise=st.randoms(use_true_random=False))
+@settings(max_examples=settings().max_examples // 2)
+def test_whole_answers(dialect: wire.Dialect, data: st.DataObject, noise: Random) -> None:
+    """A body is cut where the reference cuts its text, and says so; one without a stop is the very bytes that came."""
+    stops = data.draw(st.lists(st.sampled_from(STOPS), min_size=1, max_size=4, unique=True))
+    text = "".join(data.draw(st.lists(st.sampled_from(PIECES), max_size=9)))
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    options = data.draw(options_for("openai.chat", 1)).stream
+    body = written(whole_answer(dialect, text, None), noise).encode()
+    cutter = wire.Cutter(dialect, stops, **options)
+    out = cutter.body(body)
+    seen = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    options.pop("keep_whole", None)  # a marker that is cut in two by a stop is cut all the same
+    kept, match = reference.StopSet(stops).truncate(seen, **options)
+    if match is None:
+        assert out == body
+        assert not cutter.matches
+    else:
+        assert json.loads(out) == whole_answer(dialect, text[: len(kept)], str(match.stop))
+        assert [(m.stop, m.start, m.end) for m in cutter.matches] == [(match.stop, match.start, match.end)]

@@ -283,6 +283,13 @@ def options_for(draw: st.DrawFn, dialect: str, count: int) -> Options:
         options.skip_chars = draw(st.sampled_from([0, 0, 1, 3, 7]))
     if draw(st.integers(0, 4)) == 0:
         options.stream["include_stop"] = True
+    if draw(st.integers(0, 3)) == 0:
+        options.stream["asleep_inside"] = [("<think>", "</think>")]
+        options.stream["start_asleep"] = draw(st.booleans())
+    if draw(st.integers(0, 7)) == 0:
+        options.stream["arm_after_chars"] = draw(st.integers(1, 9))
+    if draw(st.integers(0, 5)) == 0:
+        options.stream["keep_whole"] = ["<think>", "</think>"]
     return options
 
 

@@ -50,8 +50,7 @@ class Lane:
         self.stops, self.options = stops, options.stream
         self.stream = reference.StopSet(stops).stream(**options.stream)
         self.text, self.sent, self.waiting, self.skip = "", 0, "", skip
-        self.skipped = self.base = 0
-        self.dropped = 0
+        self.skipped = 0
         self.came = self.left = 0  # bytes of text
         self.gone = ""  # half of an echoed character that has left
         self.entries: list[tuple[int, list[Any]]] = []
@@ -122,21 +121,19 @@ class Lane:
         return out, None
 
     def restart(self) -> None:
-        """What follows a border is matched afresh; offsets and frames count on."""
-        self.base = len(self.text) - self.skipped
-        self.stream = reference.StopSet(self.stops).stream(**self.options)
+        """Behind a border: nothing ends that began before it. What was read still counts, for offsets, arming and regions."""
+        state = self.stream._state
+        border = state.scanner.window = state.scanner.given_up = state.emitted = len(state.scanner.text)
+        state.whole.occurrences += ((border, border),)
 
     def drop(self) -> None:
-        dropped = len(self.text) - self.sent
         self.text, self.waiting, self.entries = self.text[: self.sent], "", []
         self.restart()
         self.left = self.came
-        self.dropped += dropped
 
     def span(self, match: Any) -> tuple[int, int]:
-        """Offsets in the text that came: what was echoed or dropped counts."""
-        before = self.base + self.skipped + self.dropped
-        return match.start + before, match.end + before
+        """Offsets in the text that came: what was echoed counts."""
+        return match.start + self.skipped, match.end + self.skipped
 
 
 def token_length(entry: Any) -> int:

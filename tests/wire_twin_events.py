@@ -122,7 +122,7 @@ class Anthropic(Events):
     def end(self, key: Key, match: Any) -> None:
         lane = self.lanes.get(key) or Lane(self.stops, self.options, 0)
         self.matched, self.closed = (key, match.stop, lane), False
-        self.matches.append((match.stop, key[:2], key[2], (match.start + lane.base, match.end + lane.base)))
+        self.matches.append((match.stop, key[:2], key[2], lane.span(match)))
         self.lanes = {}
         if self.options.on_match == "cancel":
             self.ends()
