@@ -131,7 +131,8 @@ $(STAMPS)/integrations: pyproject.toml $(STAMPS)/venv
 
 test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters against the real packages (installs them: minutes)
 	$(call say,Neighbours)
-	PYTHONPATH=python $(NEIGHBOURS_PY) -m pytest --quiet -W default tests/integrations # what neighbours deprecate or leave open is theirs
+	PYTHONPATH=python $(NEIGHBOURS_PY) -m pytest --quiet -W default -W error::ResourceWarning \
+	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what neighbours deprecate is theirs, what is left open may be ours
 
 RIVALS := "pyahocorasick>=2.3,<3" "ahocorasick-rs>=1,<2" "daachorse>=0.5,<0.6" "hyperscan>=0.9,<0.10" "pyperscan>=0.4,<0.5"
 $(STAMPS)/rivals: Makefile $(STAMPS)/dev
