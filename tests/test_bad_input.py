@@ -83,6 +83,14 @@ def test_limits(impl: ModuleType) -> None:
     assert len(impl.StopSet(["aaaa", "€€"], max_bytes=10)) == 2
 
 
+@pytest.mark.parametrize("name", ["max_stops", "max_bytes"])
+def test_limits_that_are_none(impl: ModuleType, name: str) -> None:
+    for make in (impl.StopSet, impl.compile):
+        says(error(make, ["a"], **{name: -1}), "ValueError", name, "-1")
+        says(error(make, ["a"], **{name: "5"}), "TypeError", name, "str")
+        says(error(make, ["a"], **{name: True}), "TypeError", name, "bool")
+
+
 @pytest.mark.parametrize("options", [{"tie": "last"}, {"tie": ""}])
 def test_bad_options_of_a_set(impl: ModuleType, options: Any) -> None:
     says(error(impl.StopSet, ["a"], **options), "ValueError", "tie", repr(options["tie"])[1:-1])
@@ -108,7 +116,7 @@ def test_a_text_stream_of_bytes_stops(impl: ModuleType) -> None:
         ({"include_stop": [""]}, "ValueError", []),
         ({"include_stop": 5}, "TypeError", ["include_stop", "int"]),
         ({"include_stop": ["STOP", 5]}, "TypeError", ["include_stop", "int"]),
-        ({"start_asleep": 5, "asleep_inside": [("a", "b")]}, "TypeError", ["int"]),
+        ({"start_asleep": 5, "asleep_inside": [("a", "b")]}, "TypeError", ["start_asleep", "int"]),
         ({"asleep_inside": ["ab"]}, "TypeError", ["0"]),
         ({"asleep_inside": [("a", "b"), ("c", "d", "e")]}, "TypeError", ["1"]),
         ({"asleep_inside": [("a", 5)]}, "TypeError", ["int"]),

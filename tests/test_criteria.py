@@ -432,6 +432,10 @@ def test_a_bad_value_is_named(options, message):
         ({"eos_token_ids": "</s>"}, "eos_token_ids are integers, not text: '</s>' may belong in stop"),
         ({"stop_token_ids": [1, 2.0]}, "stop_token_ids[1] is float, not an integer"),
         ({"stop": [b"\xff"]}, "0"),
+        ({"keep_whole": b"ab"}, "keep_whole must hold str, not bytes"),
+        ({"asleep_inside": "ab"}, "asleep_inside[0] must be an (opener, closer) pair, not str"),
+        ({"asleep_inside": [("a", "b"), ("c",)]}, "asleep_inside[1] must be an (opener, closer) pair"),
+        ({"start_asleep": 1, "asleep_inside": [("a", "b")]}, "start_asleep must be a bool, not int"),
     ],
 )
 def test_a_bad_type_is_named_when_the_criteria_are_made(options, message):

@@ -147,3 +147,8 @@ def test_folded_text_knows_where_it_came_from(folding, text):
     for at, character in enumerate(folded.text):
         stretch = text[folded.starts[at] : folded.ends[at]]
         assert character in fold(stretch, folding).text
+
+
+def test_an_argument_of_the_wrong_type_is_named() -> None:
+    with pytest.raises(TypeError, match="a text must be str or bytes-like, not NoneType"):
+        explain(None, ["a"])  # type: ignore[arg-type]

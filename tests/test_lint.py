@@ -153,3 +153,8 @@ def test_a_provider_of_ones_own_counts():
 def test_an_unknown_provider_is_an_error():
     with pytest.raises(ValueError, match="no facts about the provider 'nobody'"):
         lint(["x"], "nobody")
+
+
+def test_an_argument_of_the_wrong_type_is_named() -> None:
+    with pytest.raises(TypeError, match="stops must be a str, bytes, an iterable of them, or None, not int"):
+        lint(3)  # type: ignore[arg-type]

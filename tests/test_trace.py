@@ -209,3 +209,8 @@ def test_a_notebook_shows_the_page():
 
 def test_the_heads_are_those_of_the_rows():
     assert all(len(row) == len(HEADS) for row in rows(trace(CHUNKS, ["</answer>"])))
+
+
+def test_an_argument_of_the_wrong_type_is_named() -> None:
+    with pytest.raises(TypeError, match="chunks must be an iterable of str or bytes-like, not NoneType"):
+        trace(None, ["a"])  # type: ignore[arg-type]

@@ -732,6 +732,15 @@ def test_arguments_are_refused_with_their_names() -> None:
         Cutter("gemini", on_match="stop")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="bytes-like input, not str"):
         Cutter("gemini").feed("text")  # type: ignore[arg-type]
+    for name in ("choices", "skip_chars", "max_frame_bytes", "max_choices", "max_held_bytes", "max_text_bytes"):
+        with pytest.raises(ValueError, match=rf"{name} must be from 0 to 2\*\*\d\d - 1, not -1"):
+            Cutter("gemini", **{name: -1})  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=f"{name} must be an int, not str"):
+            Cutter("gemini", **{name: "1"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="cut_reasoning must be a bool, not int"):
+        Cutter("gemini", cut_reasoning=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dialect must be a str, not int"):
+        Cutter(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="START"):
         Cutter("gemini", ["START"], asleep_inside=[("START", "x")])
 

@@ -86,10 +86,11 @@ class StoppingCriteria:
         settle("eos_token_ids", _ids("eos_token_ids", self.eos_token_ids))
         settle("stop_token_ids", _ids("stop_token_ids", self.stop_token_ids))
         settle("custom", tuple(self.custom))
-        if self.asleep_inside is not None:
-            settle("asleep_inside", tuple((opener, closer) for opener, closer in self.asleep_inside))
-        if self.keep_whole is not None and not isinstance(self.keep_whole, str):
-            settle("keep_whole", tuple(self.keep_whole))
+        # What is no collection, and what is in one, is for the stream to judge, which names it.
+        for name in ("asleep_inside", "keep_whole"):
+            given = getattr(self, name)
+            if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+                settle(name, tuple(tuple(one) if isinstance(one, list) else one for one in given))
         if not isinstance(self.include_stop, bool):
             settle("include_stop", _collected(self.include_stop))
         if self.max_tokens is not None and self.max_tokens < 1:

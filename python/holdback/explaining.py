@@ -167,6 +167,8 @@ def explain(
     streams raise. Work grows with the text times the number of stops that did not fire.
     """
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
+    if not isinstance(text, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"a text must be str or bytes-like, not {type(text).__name__}")
     # As a stream reads it: unfinished characters and lone halves of surrogate pairs are U+FFFD.
     text = (
         text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -101,6 +101,8 @@ def lint(
     """
     if isinstance(stops, StopSet):
         stops = stops.stops
+    if stops is not None and not isinstance(stops, Iterable):
+        raise TypeError(f"stops must be a str, bytes, an iterable of them, or None, not {type(stops).__name__}")
     listed: list[Any] = [] if stops is None else [stops] if isinstance(stops, (str, bytes)) else list(stops)
     known = get(provider) if isinstance(provider, str) else provider
     findings: list[Finding] = []

@@ -115,6 +115,8 @@ def trace(chunks: Iterable[str | bytes], stops: StopSet | str | Iterable[str] | 
     """
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
     stream = compiled.stream(**options)
+    if not isinstance(chunks, Iterable):
+        raise TypeError(f"chunks must be an iterable of str or bytes-like, not {type(chunks).__name__}")
     listed = [chunks] if isinstance(chunks, (str, bytes)) else chunks
     names = tuple(str(stop) for stop in compiled.stops)
     steps: list[Step] = []

@@ -37,8 +37,8 @@ pub(super) fn compile<'py>(
     py: Python<'py>,
     stops: Option<&Bound<'py, PyAny>>,
     tie: Option<&Bound<'py, PyAny>>,
-    max_stops: Option<usize>,
-    max_bytes: Option<usize>,
+    max_stops: Option<&Bound<'py, PyAny>>,
+    max_bytes: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, StopSet>> {
     let build = |stops: Option<&Bound<'py, PyAny>>| Bound::new(py, StopSet::new(stops, tie, max_stops, max_bytes, py)?);
     if max_stops.is_some() || max_bytes.is_some() {

@@ -15,7 +15,7 @@ pub(super) struct Given<'a, 'py> {
     pub(super) errors: Option<&'a Bound<'py, PyAny>>,
     pub(super) arm_after_chars: Option<&'a Bound<'py, PyAny>>,
     pub(super) asleep_inside: Option<&'a Bound<'py, PyAny>>,
-    pub(super) start_asleep: Option<bool>,
+    pub(super) start_asleep: Option<&'a Bound<'py, PyAny>>,
     pub(super) keep_whole: Option<&'a Bound<'py, PyAny>>,
 }
 
@@ -35,14 +35,14 @@ impl<'py> Given<'_, 'py> {
         let mut core = StreamOptions { include_stop, errors, scope: Scope::default() };
         let mut regions = None;
         if let Some(count) = self.arm_after_chars {
-            core.scope.arm_after = arm_after(count)?;
+            core.scope.arm_after = whole("arm_after_chars", count)?;
         }
         if let Some(pairs) = self.asleep_inside {
             let (markers, given) = regions_of(py, pairs, raw)?;
             core.scope.asleep_inside = markers;
             regions = Some(given.unbind());
         }
-        core.scope.start_asleep = self.start_asleep.unwrap_or(false);
+        core.scope.start_asleep = flag("start_asleep", self.start_asleep)?.unwrap_or(false);
         if let Some(markers) = self.keep_whole {
             core.scope.keep_whole = keep_whole(markers, &core.scope, raw)?;
         }
@@ -85,11 +85,39 @@ fn include(value: &Bound<'_, PyAny>) -> PyResult<Include> {
     Ok(Include::Only(several(value, "include_stop", true, Limits::default().max_stops)?.into_iter().collect()))
 }
 
-fn arm_after(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+/// A count that is given; the error names the argument, and the range that its type has.
+pub(super) fn whole<T: Unsigned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     if !value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>() {
-        return Err(PyTypeError::new_err(format!("arm_after_chars must be an int, not {}", type_name(value))));
+        return Err(PyTypeError::new_err(format!("{name} must be an int, not {}", type_name(value))));
     }
-    value.extract().map_err(|_| PyValueError::new_err(format!("arm_after_chars must be from 0 to 2**64 - 1, not {value}")))
+    let given = value.extract::<u64>().ok().and_then(|given| T::try_from(given).ok());
+    given.ok_or_else(|| PyValueError::new_err(format!("{name} must be from 0 to 2**{} - 1, not {value}", T::BITS)))
+}
+
+/// The types that counts have in the core.
+pub(super) trait Unsigned: TryFrom<u64> {
+    const BITS: u32;
+}
+
+impl Unsigned for u32 {
+    const BITS: u32 = u32::BITS;
+}
+
+impl Unsigned for u64 {
+    const BITS: u32 = u64::BITS;
+}
+
+impl Unsigned for usize {
+    const BITS: u32 = usize::BITS;
+}
+
+/// A yes or no; absent means the default.
+pub(super) fn flag(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<bool>> {
+    let Some(value) = value else { return Ok(None) };
+    match value.cast::<PyBool>() {
+        Ok(given) => Ok(Some(given.is_true())),
+        Err(_) => Err(PyTypeError::new_err(format!("{name} must be a bool, not {}", type_name(value)))),
+    }
 }
 
 type Markers = Vec<(Vec<u8>, Vec<u8>)>;

@@ -38,13 +38,17 @@ impl StopSet {
     pub(super) fn new(
         stops: Option<&Bound<'_, PyAny>>,
         tie: Option<&Bound<'_, PyAny>>,
-        max_stops: Option<usize>,
-        max_bytes: Option<usize>,
+        max_stops: Option<&Bound<'_, PyAny>>,
+        max_bytes: Option<&Bound<'_, PyAny>>,
         py: Python<'_>,
     ) -> PyResult<Self> {
-        let defaults = Limits::default();
-        let limits =
-            Limits { max_stops: max_stops.unwrap_or(defaults.max_stops), max_bytes: max_bytes.unwrap_or(defaults.max_bytes) };
+        let mut limits = Limits::default();
+        if let Some(given) = max_stops {
+            limits.max_stops = options::whole("max_stops", given)?;
+        }
+        if let Some(given) = max_bytes {
+            limits.max_bytes = options::whole("max_bytes", given)?;
+        }
         let tie = options::tie(tie)?;
         let mut list = StopList::new(limits);
         let stops = match stops {
@@ -96,7 +100,7 @@ impl StopSet {
         errors: Option<&Bound<'py, PyAny>>,
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<bool>,
+        start_asleep: Option<&Bound<'_, PyAny>>,
         keep_whole: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
         let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole };
@@ -109,7 +113,7 @@ impl StopSet {
         include_stop: Option<&Bound<'py, PyAny>>,
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<bool>,
+        start_asleep: Option<&Bound<'_, PyAny>>,
         keep_whole: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
         let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
@@ -125,7 +129,7 @@ impl StopSet {
         errors: Option<&Bound<'py, PyAny>>,
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<bool>,
+        start_asleep: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Fed<'py>> {
         let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
         StopStream::new(slf, given.parse(slf.py(), false)?, false)?.feed_last(text)
@@ -139,7 +143,7 @@ impl StopSet {
         errors: Option<&Bound<'py, PyAny>>,
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<bool>,
+        start_asleep: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
         let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
         let options = given.parse(slf.py(), false)?;
@@ -227,8 +231,8 @@ impl StopSet {
 pub(super) fn _rebuild_set(
     stops: &Bound<'_, PyAny>,
     tie: &Bound<'_, PyAny>,
-    max_stops: usize,
-    max_bytes: usize,
+    max_stops: &Bound<'_, PyAny>,
+    max_bytes: &Bound<'_, PyAny>,
 ) -> PyResult<StopSet> {
     StopSet::new(Some(stops), Some(tie), Some(max_stops), Some(max_bytes), stops.py())
 }

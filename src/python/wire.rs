@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::error::type_name;
 use super::exclusive::Exclusive;
-use super::options::{Given, choice};
+use super::options::{Given, Unsigned, choice, flag, whole};
 use super::set::StopSet;
 use super::stream::as_bytes;
 use crate::wire::{self, Dialect, OnError, OnMalformed, OnMatch, Options, StopField, WireError};
@@ -52,29 +52,32 @@ impl Cutter {
         on_malformed=None, max_frame_bytes=None, max_choices=None, max_held_bytes=None, max_text_bytes=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new<'py>(
-        dialect: &Bound<'py, PyString>,
+        dialect: &Bound<'py, PyAny>,
         stops: Option<&Bound<'py, PyAny>>,
         tie: Option<&Bound<'py, PyAny>>,
         include_stop: Option<&Bound<'py, PyAny>>,
         arm_after_chars: Option<&Bound<'py, PyAny>>,
         asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<bool>,
+        start_asleep: Option<&Bound<'py, PyAny>>,
         keep_whole: Option<&Bound<'py, PyAny>>,
-        choices: Option<u32>,
-        skip_chars: Option<u64>,
-        cut_reasoning: Option<bool>,
+        choices: Option<&Bound<'py, PyAny>>,
+        skip_chars: Option<&Bound<'py, PyAny>>,
+        cut_reasoning: Option<&Bound<'py, PyAny>>,
         stop_field: Option<&str>,
         on_match: Option<&Bound<'py, PyAny>>,
         on_error: Option<&Bound<'py, PyAny>>,
         on_malformed: Option<&Bound<'py, PyAny>>,
-        max_frame_bytes: Option<usize>,
-        max_choices: Option<usize>,
-        max_held_bytes: Option<usize>,
-        max_text_bytes: Option<usize>,
+        max_frame_bytes: Option<&Bound<'py, PyAny>>,
+        max_choices: Option<&Bound<'py, PyAny>>,
+        max_held_bytes: Option<&Bound<'py, PyAny>>,
+        max_text_bytes: Option<&Bound<'py, PyAny>>,
         py: Python<'py>,
     ) -> PyResult<Self> {
+        let Ok(name) = dialect.cast::<PyString>() else {
+            return Err(PyTypeError::new_err(format!("dialect must be a str, not {}", type_name(dialect))));
+        };
         let dialect: Dialect =
-            dialect.to_string_lossy().parse().map_err(|error: wire::UnknownDialect| PyValueError::new_err(error.to_string()))?;
+            name.to_string_lossy().parse().map_err(|error: wire::UnknownDialect| PyValueError::new_err(error.to_string()))?;
         let stops = match stops.map(|stops| stops.cast::<StopSet>()) {
             Some(Ok(set)) if tie.is_none() => set.clone(),
             Some(Ok(_)) => return Err(PyTypeError::new_err("tie belongs to the set: give it to StopSet, not to the cutter")),
@@ -82,13 +85,13 @@ impl Cutter {
         };
         let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
         let mut options = Options { matching: given.parse(py, false)?.core, ..Options::default() };
-        set(&mut options.choices, choices);
-        set(&mut options.skip_chars, skip_chars);
-        set(&mut options.cut_reasoning, cut_reasoning);
-        set(&mut options.max_frame_bytes, max_frame_bytes);
-        set(&mut options.max_choices, max_choices);
-        set(&mut options.max_held_bytes, max_held_bytes);
-        set(&mut options.max_text_bytes, max_text_bytes);
+        set(&mut options.choices, count("choices", choices)?);
+        set(&mut options.skip_chars, count("skip_chars", skip_chars)?);
+        set(&mut options.cut_reasoning, flag("cut_reasoning", cut_reasoning)?);
+        set(&mut options.max_frame_bytes, count("max_frame_bytes", max_frame_bytes)?);
+        set(&mut options.max_choices, count("max_choices", max_choices)?);
+        set(&mut options.max_held_bytes, count("max_held_bytes", max_held_bytes)?);
+        set(&mut options.max_text_bytes, count("max_text_bytes", max_text_bytes)?);
         options.stop_field = match stop_field {
             None => StopField::Off,
             Some("auto") => StopField::Family,
@@ -146,6 +149,10 @@ impl Cutter {
         let (ended, matches) = (if state.core.ended() { "True" } else { "False" }, state.core.matches().len());
         Ok(format!("<Cutter {}: {} stops, ended={ended}, {matches} matches>", self.dialect, state.core.set().stops().len()))
     }
+}
+
+fn count<T: Unsigned>(name: &str, value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<T>> {
+    value.map(|value| whole(name, value)).transpose()
 }
 
 fn set<T>(option: &mut T, value: Option<T>) {

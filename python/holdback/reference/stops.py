@@ -43,8 +43,8 @@ class StopSet:
         max_bytes: int | None = None,
     ) -> None:
         tie = "longest" if tie is None else tie
-        max_stops = MAX_STOPS if max_stops is None else max_stops
-        max_bytes = MAX_BYTES if max_bytes is None else max_bytes
+        max_stops = _limit("max_stops", max_stops, MAX_STOPS)
+        max_bytes = _limit("max_bytes", max_bytes, MAX_BYTES)
         if tie not in ("longest", "first"):
             raise ValueError(f'tie must be "longest" or "first", not {tie!r}')
         checked: list[str | bytes] = []
@@ -208,3 +208,13 @@ def same_stops(stops: StopSet, wanted: object) -> list[int]:
     except (TypeError, ValueError):
         return []
     return [index for index, stop in enumerate(stops.stops) if utf8(stop) == data]
+
+
+def _limit(name: str, value: object, default: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} must not be negative, it is {value}")
+    return value
