@@ -15,6 +15,8 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import inspect
+import operator
 import os
 import pkgutil
 import re
@@ -29,6 +31,7 @@ from types import ModuleType
 import pytest
 
 import holdback
+from holdback import _core
 
 pytestmark = pytest.mark.thread_unsafe  # doctest takes over sys.stdout
 
@@ -177,3 +180,18 @@ def test_examples_are_found() -> None:
     """A page or docstring search that finds nothing would pass everything above."""
     assert sum(block.language == "python" for block in blocks_of(ROOT / "README.md")) >= 2
     assert len(DOCSTRINGS) >= 3
+
+
+STUB = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
+DOCUMENTED = {
+    ".".join((*owner, node.name)): inspect.cleandoc(ast.get_docstring(node) or "")
+    for owner, body in [((), STUB.body), *(((c.name,), c.body) for c in STUB.body if isinstance(c, ast.ClassDef))]
+    for node in body
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node)
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_help_says_what_the_stub_says(name: str) -> None:
+    documented = operator.attrgetter(name)(_core)
+    assert inspect.getdoc(documented) == DOCUMENTED[name]

@@ -55,7 +55,7 @@ pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) ->
     Ok((emit, found))
 }
 
-/// One engine step: chunk `i` for stream `i`, all of them or (on an error) none.
+#[doc = doc!("feed_batch")]
 #[pyfunction]
 #[pyo3(signature = (streams, chunks, /))]
 pub(super) fn feed_batch<'py>(

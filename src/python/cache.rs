@@ -30,7 +30,7 @@ struct Cache {
 /// One cache for each tie rule, so that a key is the stops and nothing else.
 static CACHES: [PyOnceLock<Mutex<Cache>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
 
-/// The compiled set of a list: from the cache when the same list was compiled before.
+#[doc = doc!("compile")]
 #[pyfunction]
 #[pyo3(signature = (stops=None, /, *, tie=None, max_stops=None, max_bytes=None))]
 pub(super) fn compile<'py>(

@@ -20,7 +20,11 @@ use super::stream::StopStream;
 use super::usual::feed_usual;
 
 const NAME: &CStr = c"feed";
-const DOC: &CStr = c"feed($self, chunk, /)\n--\n\nReads one chunk; gives the text that may be sent on, and the match or None.";
+const DOC: &CStr =
+    match CStr::from_bytes_with_nul(concat!("feed($self, chunk, /)\n--\n\n", doc!("StopStream.feed"), "\0").as_bytes()) {
+        Ok(doc) => doc,
+        Err(_) => panic!("a docstring has no NUL"),
+    };
 
 /// `PyMethodDef` holds pointers, which makes it neither `Send` nor `Sync` by itself.
 struct Method(ffi::PyMethodDef);

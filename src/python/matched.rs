@@ -6,21 +6,28 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The stop that ended a stream, and where: see the stub for the attributes.
+#[doc = doc!("StopMatch")]
 #[pyclass(frozen, generic, module = "holdback._core")]
 pub(super) struct StopMatch {
+    #[doc = doc!("StopMatch.stop")]
     #[pyo3(get)]
     stop: Py<PyAny>,
+    #[doc = doc!("StopMatch.index")]
     #[pyo3(get)]
     index: usize,
+    #[doc = doc!("StopMatch.start")]
     #[pyo3(get)]
     start: u64,
+    #[doc = doc!("StopMatch.end")]
     #[pyo3(get)]
     end: u64,
+    #[doc = doc!("StopMatch.start_chunk")]
     #[pyo3(get)]
     start_chunk: u64,
+    #[doc = doc!("StopMatch.end_chunk")]
     #[pyo3(get)]
     end_chunk: u64,
+    #[doc = doc!("StopMatch.rest")]
     #[pyo3(get)]
     rest: Py<PyAny>,
 }

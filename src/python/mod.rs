@@ -1,6 +1,19 @@
 //! The Python module `holdback._core`: classes that wrap the core, access to text, exceptions. The only code that names `PyO3`.
 //!
 //! No decision about matching is taken here.
+#![allow(
+    clippy::doc_lazy_continuation,
+    clippy::doc_link_with_quotes,
+    clippy::doc_markdown,
+    reason = "docstrings are written for Python: see `doc!`"
+)]
+
+/// The docstring that the stub `_core.pyi` has for a name (build.rs).
+macro_rules! doc {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/docstrings/", $name))
+    };
+}
 
 mod arrow;
 mod batch;

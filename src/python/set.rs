@@ -15,7 +15,7 @@ use crate::{Limits, StopList, Tie};
 /// Lists of this many bytes take a millisecond and more to compile.
 const DETACH_BYTES: usize = 64 << 10;
 
-/// An immutable, compiled list of stops: see the stub.
+#[doc = doc!("StopSet")]
 #[pyclass(frozen, module = "holdback._core")]
 pub(super) struct StopSet {
     pub(super) core: crate::StopSet,
@@ -73,26 +73,31 @@ impl StopSet {
         visit.call(&self.stops)
     }
 
+    #[doc = doc!("StopSet.stops")]
     #[getter]
     fn stops<'py>(&self, py: Python<'py>) -> &Bound<'py, PyTuple> {
         self.stops.bind(py)
     }
 
+    #[doc = doc!("StopSet.tie")]
     #[getter]
     fn tie(&self) -> &'static str {
         options::tie_name(self.core.tie())
     }
 
+    #[doc = doc!("StopSet.unreachable")]
     #[getter]
     fn unreachable<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.core.unreachable())
     }
 
+    #[doc = doc!("StopSet.nbytes")]
     #[getter]
     fn nbytes(&self) -> usize {
         self.core.nbytes()
     }
 
+    #[doc = doc!("StopSet.stream")]
     #[pyo3(signature = (*, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
     fn stream<'py>(
         slf: &Bound<'py, Self>,
@@ -107,6 +112,7 @@ impl StopSet {
         StopStream::new(slf, given.parse(slf.py(), false)?, false)
     }
 
+    #[doc = doc!("StopSet.byte_stream")]
     #[pyo3(signature = (*, include_stop=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
     fn byte_stream<'py>(
         slf: &Bound<'py, Self>,
@@ -120,7 +126,8 @@ impl StopSet {
         StopStream::new(slf, given.parse(slf.py(), true)?, true)
     }
 
-    /// Feeds one whole text and flushes. (`keep_whole` would change nothing here.)
+    // Feeds one whole text and flushes. (`keep_whole` would change nothing here.)
+    #[doc = doc!("StopSet.truncate")]
     #[pyo3(signature = (text, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
     fn truncate<'py>(
         slf: &Bound<'py, Self>,
@@ -135,6 +142,7 @@ impl StopSet {
         StopStream::new(slf, given.parse(slf.py(), false)?, false)?.feed_last(text)
     }
 
+    #[doc = doc!("StopSet.truncate_many")]
     #[pyo3(signature = (texts, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
     fn truncate_many<'py>(
         slf: &Bound<'py, Self>,
@@ -154,6 +162,7 @@ impl StopSet {
         Ok((emits.into_any(), matches))
     }
 
+    #[doc = doc!("StopSet.cut")]
     #[pyo3(signature = (chunks, /, **options))]
     fn cut<'py>(
         slf: &Bound<'py, Self>,
@@ -164,6 +173,7 @@ impl StopSet {
         slf.py().import("holdback.cut")?.getattr("Cut")?.call1((stream, chunks))
     }
 
+    #[doc = doc!("StopSet.acut")]
     #[pyo3(signature = (chunks, /, **options))]
     fn acut<'py>(
         slf: &Bound<'py, Self>,

@@ -22,7 +22,7 @@ pub(super) const DETACH_UNITS: usize = 16 << 10;
 /// A long chunk is read in slices of this many units, and signals are looked at between them.
 pub(super) const SLICE_UNITS: usize = 64 << 20;
 
-/// One response: see the stub.
+#[doc = doc!("StopStream")]
 #[pyclass(frozen, generic, module = "holdback._core")]
 pub(super) struct StopStream {
     pub(super) set: Py<StopSet>,
@@ -349,20 +349,24 @@ pub(super) fn as_bytes<'py>(chunk: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
 
 #[pymethods]
 impl StopStream {
+    #[doc = doc!("StopStream.feed")]
     #[pyo3(signature = (chunk, /))]
     fn feed<'py>(&self, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
         self.feed_any(chunk)
     }
 
+    #[doc = doc!("StopStream.feed_many")]
     #[pyo3(signature = (chunks, /))]
     fn feed_many<'py>(&self, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
         super::batch::feed_many(self, chunks)
     }
 
+    #[doc = doc!("StopStream.flush")]
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.state.enter(py)?.flush(&self.set, py)
     }
 
+    #[doc = doc!("StopStream.reset")]
     pub(super) fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state.enter(py)?;
         state.matcher.reset();
@@ -375,6 +379,7 @@ impl StopStream {
         Ok(())
     }
 
+    #[doc = doc!("StopStream.copy")]
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         let state = self.state.enter(py)?.clone_ref(py);
         Ok(Self { set: self.set.clone_ref(py), state: Exclusive::new(state) })
@@ -389,11 +394,13 @@ impl StopStream {
         self.copy(py)
     }
 
+    #[doc = doc!("StopStream.match")]
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
         Ok(self.state.enter(py)?.matched(py))
     }
 
+    #[doc = doc!("StopStream.held")]
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.state.enter(py)?;
@@ -406,19 +413,23 @@ impl StopStream {
         self.state.peek(|state| state.extras.as_ref().map_or(Ok(()), |extras| extras.traverse(&visit))).unwrap_or(Ok(()))
     }
 
+    #[doc = doc!("StopStream.arm")]
     fn arm(&self, py: Python<'_>) -> PyResult<()> {
         self.set_armed(py, true)
     }
 
+    #[doc = doc!("StopStream.disarm")]
     fn disarm(&self, py: Python<'_>) -> PyResult<()> {
         self.set_armed(py, false)
     }
 
+    #[doc = doc!("StopStream.armed")]
     #[getter]
     fn armed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.state.enter(py)?.matcher.is_armed())
     }
 
+    #[doc = doc!("StopStream.region")]
     #[getter]
     fn region<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let state = self.state.enter(py)?;
@@ -426,6 +437,7 @@ impl StopStream {
         region.map(|(at, regions)| regions.bind(py).get_item(at)).transpose()
     }
 
+    #[doc = doc!("StopStream.stops")]
     #[getter]
     fn stops(&self, py: Python<'_>) -> Py<StopSet> {
         self.set.clone_ref(py)

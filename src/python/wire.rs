@@ -15,9 +15,10 @@ use crate::wire::{self, Dialect, OnError, OnMalformed, OnMatch, Options, StopFie
 /// for a byte as a text does, so the bound is the same.
 const DETACH_BYTES: usize = 16 << 10;
 
-/// One answer of a provider: see the stub.
+#[doc = doc!("Cutter")]
 #[pyclass(frozen, module = "holdback._core")]
 pub(super) struct Cutter {
+    #[doc = doc!("Cutter.stops")]
     #[pyo3(get)]
     stops: Py<StopSet>,
     dialect: Dialect,
@@ -30,17 +31,26 @@ struct State {
     out: Vec<u8>,
 }
 
-/// A stop that ended a choice or a block: see the stub.
+#[doc = doc!("WireMatch")]
 #[pyclass(frozen, get_all, module = "holdback._core")]
 pub(super) struct WireMatch {
+    #[doc = doc!("WireMatch.stop")]
     stop: Py<PyAny>,
+    #[doc = doc!("WireMatch.index")]
     index: usize,
+    #[doc = doc!("WireMatch.start")]
     start: u64,
+    #[doc = doc!("WireMatch.end")]
     end: u64,
+    #[doc = doc!("WireMatch.choice")]
     choice: u32,
+    #[doc = doc!("WireMatch.block")]
     block: Option<u32>,
+    #[doc = doc!("WireMatch.reasoning")]
     reasoning: bool,
+    #[doc = doc!("WireMatch.start_frame")]
     start_frame: u64,
+    #[doc = doc!("WireMatch.end_frame")]
     end_frame: u64,
 }
 
@@ -107,30 +117,36 @@ impl Cutter {
         Ok(Self { stops: stops.unbind(), dialect, state: Exclusive::new(State { core, out: Vec::new() }) })
     }
 
+    #[doc = doc!("Cutter.feed")]
     #[pyo3(signature = (data, /))]
     fn feed<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         self.call(data, wire::Cutter::feed)
     }
 
+    #[doc = doc!("Cutter.finish")]
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.run(py, b"", |core, _, out| core.finish(out))
     }
 
+    #[doc = doc!("Cutter.body")]
     #[pyo3(signature = (data, /))]
     fn body<'py>(&self, data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         self.call(data, wire::Cutter::body)
     }
 
+    #[doc = doc!("Cutter.dialect")]
     #[getter]
     fn dialect(&self) -> &'static str {
         self.dialect.name()
     }
 
+    #[doc = doc!("Cutter.ended")]
     #[getter]
     fn ended(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.state.enter(py)?.core.ended())
     }
 
+    #[doc = doc!("Cutter.matches")]
     #[getter]
     fn matches<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let state = self.state.enter(py)?;

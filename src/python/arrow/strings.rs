@@ -95,7 +95,7 @@ fn no_memory() -> PyErr {
     PyMemoryError::new_err("no room for the texts of this Arrow column")
 }
 
-/// A column of texts, read-only, for whoever takes Arrow data: see the stub.
+#[doc = doc!("ArrowStrings")]
 #[pyclass(frozen, module = "holdback._core")]
 pub(in crate::python) struct ArrowStrings {
     strings: Arc<Strings>,
@@ -109,7 +109,8 @@ impl From<Strings> for ArrowStrings {
 
 #[pymethods]
 impl ArrowStrings {
-    /// Of the types that may be asked for, `utf8` is given too where it fits; for any other it is the consumer's part to cast.
+    // Of the types that may be asked for, `utf8` is given too where it fits; for any other it is the consumer's part to cast.
+    #[doc = doc!("ArrowStrings.__arrow_c_array__")]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -122,6 +123,7 @@ impl ArrowStrings {
         Ok((Schema::export(py, format)?, Array::export(py, self.strings.clone(), short)?))
     }
 
+    #[doc = doc!("ArrowStrings.__arrow_c_schema__")]
     #[allow(clippy::unused_self, reason = "a method, by the interface")]
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Schema::export(py, LARGE_UTF8)
