@@ -73,7 +73,8 @@ impl StopSet {
     /// The same with fast paths switched, for tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn compile_forced(list: StopList, tie: Tie, paths: Paths) -> Self {
+    pub fn compile_forced(mut list: StopList, tie: Tie, paths: Paths) -> Self {
+        list.trim();
         let over = if list.is_text() { Over::Characters } else { Over::Bytes };
         let (main, unreachable) = Automaton::new(&list, over, tie, paths);
         Self(Arc::new(Inner { list, tie, paths, unreachable, main, bytes: OnceLock::new(), scopes: Mutex::default() }))

@@ -168,6 +168,14 @@ impl StopList {
         self.first_bytes.map_or(Ok(()), |index| Err(Error::not_text(index)))
     }
 
+    /// Gives back what a long list reserved too much.
+    pub(crate) fn trim(&mut self) {
+        if self.arena.capacity() > 1 << 12 {
+            self.arena.shrink_to_fit();
+            self.ends.shrink_to_fit();
+        }
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.arena.capacity() + self.ends.capacity() * 4
     }

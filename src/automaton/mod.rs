@@ -32,14 +32,54 @@ use crate::stops::{Limits, StopList, Tie};
 pub(crate) struct Automaton {
     alphabet: Alphabet,
     table: Table,
-    /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
-    sample: Vec<u32>,
+    sample: Sample,
     levels: Vec<u32>,
     /// Where states of depth 2 and of depth 3 begin, for the start filter.
     second: u32,
     third: u32,
     /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched off.
     filter: OnceLock<Option<filter::Filter>>,
+}
+
+/// For each node a stop that begins with its string; for a leaf, the stop that ends there.
+#[derive(Debug)]
+struct Sample {
+    /// Of the nodes that have a dense row, where text nearly always is.
+    shallow: Vec<u32>,
+    /// The leaves behind them, ascending, and their stops: a node there has the stop of the first leaf below it. To keep a stop for
+    /// each of a million nodes would cost as much as their links.
+    leaves: Vec<u32>,
+    stops: Vec<u32>,
+}
+
+impl Sample {
+    fn new(mut all: Vec<u32>, leaves: &[bool], table: &Table) -> Self {
+        let rows = table.rows() as usize;
+        let behind = leaves.iter().zip(0..).skip(rows).filter(|(leaf, _)| **leaf);
+        let mut leaves: Vec<u32> = behind.map(|(_, node)| node).collect();
+        leaves.shrink_to_fit();
+        let stops = leaves.iter().map(|&leaf| all[leaf as usize]).collect();
+        all.truncate(rows);
+        if all.capacity() > 1 << 12 {
+            all.shrink_to_fit();
+        }
+        Self { shallow: all, leaves, stops }
+    }
+
+    #[inline]
+    fn stop(&self, table: &Table, node: u32) -> u32 {
+        self.shallow.get(node as usize).copied().unwrap_or_else(|| self.deep(table, node))
+    }
+
+    #[cold]
+    fn deep(&self, table: &Table, node: u32) -> u32 {
+        // Found: every path down ends in a leaf.
+        self.leaves.binary_search(&table.leaf_below(node)).map_or(0, |at| self.stops[at])
+    }
+
+    fn heap_bytes(&self) -> usize {
+        (self.shallow.capacity() + self.leaves.capacity() + self.stops.capacity()) * 4
+    }
 }
 
 /// Switches that no caller needs, for tests: every fast path has a slow twin that must give the same answers.
@@ -108,6 +148,7 @@ impl Automaton {
         let (sample, levels) = (std::mem::take(&mut trie.sample), std::mem::take(&mut trie.levels));
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
+        let sample = Sample::new(sample, &leaves, &table);
         let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
         let level = |depth: usize| table.state(levels[depth.min(levels.len() - 1)]);
         let (second, third) = (level(2), level(3));
@@ -130,13 +171,14 @@ impl Automaton {
     /// A stop that begins with what `state` stands for; the stop that ends there if `state` has [`MATCH`].
     #[inline]
     pub(crate) fn stop(&self, state: u32) -> usize {
-        self.sample[self.table.node(state) as usize] as usize
+        self.sample.stop(&self.table, self.table.node(state)) as usize
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.alphabet.heap_bytes()
             + self.table.heap_bytes()
-            + (self.sample.capacity() + self.levels.capacity()) * 4
+            + self.sample.heap_bytes()
+            + self.levels.capacity() * 4
             + self.filter.get().and_then(Option::as_ref).map_or(0, filter::Filter::heap_bytes)
     }
 }
@@ -219,17 +261,39 @@ mod tests {
 
     #[test]
     fn a_compact_table_walks_like_a_dense_one() {
-        let stops = ["hers", "he's", "she", "語彙", "語る", "aaaab", "baaa!"];
-        let dense = Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths::default()).0;
-        let compact =
-            Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths { dense_bytes: Some(0), ..Paths::default() }).0;
-        for text in ["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""] {
+        let stops = ["hers", "he's", "she", "語彙", "語る", "aaaab", "baaa!"].map(str::to_owned);
+        compare(&stops, &["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""]);
+        // More classes than a byte has, more nodes than a block.
+        let letter = |n: u32| char::from_u32(0x4e00 + n * 7).unwrap();
+        let stops: Vec<String> = (0..300).map(|n| [n, n / 2, n / 3 + 1, 299 - n].map(letter).iter().collect()).collect();
+        let text: String = (0..2000).map(|n| letter(n * n % 300)).chain(stops[77].chars()).collect();
+        let near: String = (0..300).flat_map(|n| [n, n / 2, n / 3 + 1, n].map(letter)).collect();
+        compare(&stops, &[&text, &near, &stops.concat()]);
+    }
+
+    /// Both forms give the same node, text and stop behind every unit.
+    fn compare(stops: &[String], texts: &[&str]) {
+        let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
+        let compile = |dense_bytes| {
+            Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths { dense_bytes, ..Paths::default() }).0
+        };
+        let (dense, compact) = (compile(Some(usize::MAX)), compile(Some(0)));
+        for text in texts {
             let units: Vec<u32> = text.chars().map(u32::from).collect();
-            let answer = |automaton: &Automaton| {
-                let (state, read) = automaton.walk(0, &units);
-                (automaton.table.node(state), state & MATCH, read)
+            let walked = |automaton: &Automaton| {
+                let mut state = 0;
+                let mut answers = Vec::new();
+                for unit in &units {
+                    state = automaton.walk(state & !MATCH, &[*unit]).0;
+                    let held: Vec<char> = stops[automaton.stop(state)].chars().take(automaton.depth(state) as usize).collect();
+                    answers.push((automaton.table.node(state), state & MATCH, held));
+                    if state & MATCH != 0 {
+                        state = 0;
+                    }
+                }
+                answers
             };
-            assert_eq!(answer(&dense), answer(&compact), "{text}");
+            assert_eq!(walked(&dense), walked(&compact), "{text}");
         }
     }
 }

@@ -33,17 +33,86 @@ pub(crate) struct Table {
 struct Deep {
     /// Nodes below this have a dense row.
     rows: u32,
-    first_child: Vec<u32>,
-    label: Vec<u32>,
+    children: Children,
     fail: Vec<u32>,
-    /// Which nodes end a stop.
-    ends: Vec<bool>,
+    /// Which nodes end a stop, a bit each.
+    ends: Vec<u64>,
+}
+
+impl Deep {
+    fn ends(&self, node: u32) -> bool {
+        self.ends[node as usize / 64] >> (node % 64) & 1 != 0
+    }
+}
+
+/// The children of every node, and the classes that lead to them. A list of 100,000 stops is more than a million nodes, so where all
+/// classes fit a byte, which they nearly always do, a node takes three bytes and not eight.
+#[derive(Debug)]
+enum Children {
+    Narrow {
+        /// For each [`BLOCK`] of nodes, its first child; for each node, how far its first child is behind that. At most 63 nodes of
+        /// at most 256 children stand before a node in its block, so 16 bits are enough.
+        base: Vec<u32>,
+        behind: Vec<u16>,
+        label: Vec<u8>,
+    },
+    Wide {
+        first: Vec<u32>,
+        label: Vec<u32>,
+    },
+}
+
+const BLOCK: usize = 64;
+
+impl Children {
+    /// `first` has one entry more than there are nodes.
+    fn new(mut first: Vec<u32>, mut label: Vec<u32>, classes: u32) -> Self {
+        if classes > 1 << 8 {
+            first.shrink_to_fit();
+            label.shrink_to_fit();
+            return Self::Wide { first, label };
+        }
+        let base: Vec<u32> = first.iter().copied().step_by(BLOCK).collect();
+        let behind = first.iter().zip(0..).map(|(child, node)| u16::try_from(child - base[node / BLOCK]).unwrap_or(0)).collect();
+        let label = label.iter().map(|&class| u8::try_from(class).unwrap_or(0)).collect();
+        Self::Narrow { base, behind, label }
+    }
+
+    /// The children of a node: the nodes from the first to before the second.
+    #[inline]
+    fn of(&self, node: u32) -> (u32, u32) {
+        let node = node as usize;
+        match self {
+            Self::Narrow { base, behind, .. } => {
+                let first = |node: usize| base[node / BLOCK] + u32::from(behind[node]);
+                (first(node), first(node + 1))
+            }
+            Self::Wide { first, .. } => (first[node], first[node + 1]),
+        }
+    }
+
+    /// The child of `node` on `class`, or [`NONE`].
+    #[inline]
+    fn on(&self, node: u32, class: u32) -> u32 {
+        match self {
+            // A class of this alphabet, so it fits.
+            Self::Narrow { label, .. } => find_child(self.of(node), label, u8::try_from(class).unwrap_or(0)),
+            Self::Wide { label, .. } => find_child(self.of(node), label, class),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Narrow { base, behind, label } => base.capacity() * 4 + behind.capacity() * 2 + label.capacity(),
+            Self::Wide { first, label } => (first.capacity() + label.capacity()) * 4,
+        }
+    }
 }
 
 /// A state is where a dense row begins, or, behind the dense part, a node without one: a step is then one load and no arithmetic.
 impl Table {
     /// The table of a trie; `ends` says which nodes end a stop (the root never does).
-    pub(crate) fn new(trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>, ends: impl Fn(u32) -> bool) -> Self {
+    pub(crate) fn new(mut trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>, ends: impl Fn(u32) -> bool) -> Self {
         let stride = alphabet.len() as usize;
         let rows = (dense_bytes.unwrap_or(DENSE_BYTES) / 4 / stride).clamp(1, trie.len());
         let mut dense = vec![0; rows * stride];
@@ -60,9 +129,14 @@ impl Table {
             }
         }
         let deep = (rows < trie.len()).then(|| {
-            let ends = (0..u32::try_from(trie.len()).unwrap_or(NONE)).map(ends).collect();
+            let mut bits = vec![0; trie.len().div_ceil(64)];
+            for node in (0..u32::try_from(trie.len()).unwrap_or(NONE)).filter(|&node| ends(node)) {
+                bits[node as usize / 64] |= 1 << (node % 64);
+            }
             let rows = u32::try_from(rows).unwrap_or(NONE);
-            Deep { rows, first_child: trie.first_child, label: trie.label, fail: trie.fail, ends }
+            trie.fail.shrink_to_fit();
+            let children = Children::new(trie.first_child, trie.label, alphabet.len());
+            Deep { rows, children, fail: trie.fail, ends: bits }
         });
         Self { dense, stride: alphabet.len(), deep }
     }
@@ -74,9 +148,28 @@ impl Table {
         if state < dense { state / self.stride } else { state - dense + dense / self.stride }
     }
 
+    /// Nodes with a row: those that are numbered below this.
+    pub(crate) fn rows(&self) -> u32 {
+        self.dense_len() / self.stride
+    }
+
+    /// The first leaf below a node without a row.
+    pub(crate) fn leaf_below(&self, mut node: u32) -> u32 {
+        if let Some(deep) = &self.deep {
+            loop {
+                let (from, to) = deep.children.of(node);
+                if from == to {
+                    break;
+                }
+                node = from;
+            }
+        }
+        node
+    }
+
     /// The state of a node.
     pub(crate) fn state(&self, node: u32) -> u32 {
-        to_state(node, (self.dense_len() / self.stride) as usize, self.stride as usize)
+        to_state(node, self.rows() as usize, self.stride as usize)
     }
 
     #[inline]
@@ -111,9 +204,9 @@ impl Table {
         }
         let mut node = self.node(state);
         while node >= deep.rows {
-            let child = find_child(&deep.first_child, &deep.label, node as usize, class);
+            let child = deep.children.on(node, class);
             if child != NONE {
-                return flagged(self.state(child), deep.ends[child as usize]);
+                return flagged(self.state(child), deep.ends(child));
             }
             node = deep.fail[node as usize];
         }
@@ -152,10 +245,8 @@ impl Table {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        let deep = self
-            .deep
-            .as_ref()
-            .map_or(0, |d| (d.first_child.capacity() + d.label.capacity() + d.fail.capacity()) * 4 + d.ends.capacity());
+        let deep = self.deep.as_ref();
+        let deep = deep.map_or(0, |deep| deep.children.heap_bytes() + deep.fail.capacity() * 4 + deep.ends.capacity() * 8);
         self.dense.capacity() * 4 + deep
     }
 }

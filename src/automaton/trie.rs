@@ -113,17 +113,7 @@ impl Trie {
         trie.levels.extend([0, 1]);
         trie.grow(patterns, prune);
         trie.link();
-        trie.trim();
         trie
-    }
-
-    /// Gives back what a long list reserved too much.
-    fn trim(&mut self) {
-        for vec in [&mut self.first_child, &mut self.label, &mut self.fail, &mut self.sample] {
-            if vec.capacity() > 1 << 12 {
-                vec.shrink_to_fit();
-            }
-        }
     }
 
     /// The same trie without the patterns that `keep` refuses, and without the nodes that only they needed.
@@ -146,7 +136,7 @@ impl Trie {
         first_child.push(stay_before[self.len()]);
         let mut levels: Vec<u32> = self.levels.iter().map(|&level| stay_before[level as usize]).collect();
         levels.dedup();
-        let mut trie = Self {
+        Self {
             first_child,
             label: nodes().map(|node| self.label[node]).collect(),
             fail: nodes().map(|node| link[self.fail[node] as usize]).collect(),
@@ -154,9 +144,7 @@ impl Trie {
             levels,
             order,
             range,
-        };
-        trie.trim();
-        trie
+        }
     }
 
     fn grow(&mut self, patterns: &Patterns, prune: bool) {
@@ -228,7 +216,7 @@ impl Trie {
     /// The child of `node` on `class`, or [`NONE`].
     #[inline]
     pub(crate) fn child(&self, node: usize, class: u32) -> u32 {
-        find_child(&self.first_child, &self.label, node, class)
+        find_child((self.first_child[node], self.first_child[node + 1]), &self.label, class)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -259,10 +247,9 @@ fn ranks(flags: impl Iterator<Item = bool>) -> Vec<u32> {
     ranks
 }
 
-/// The child of `node` on `class`, or [`NONE`]: children are neighbours, ascending by label.
+/// The one of the children `from..to` that is reached on `class`, or [`NONE`]: they are neighbours, ascending by label.
 #[inline]
-pub(crate) fn find_child(first_child: &[u32], label: &[u32], node: usize, class: u32) -> u32 {
-    let (from, to) = (first_child[node], first_child[node + 1]);
+pub(crate) fn find_child<C: Copy + Ord>((from, to): (u32, u32), label: &[C], class: C) -> u32 {
     let labels = &label[from as usize..to as usize];
     let at = if labels.len() <= 8 { labels.iter().position(|&l| l == class) } else { labels.binary_search(&class).ok() };
     // `at` is below `to - from`, so the sum fits.
