@@ -7,7 +7,9 @@
 
 use std::collections::HashSet;
 
-use holdback::{Decoded, Decoder, Errors, Include, Limits, Match, Matcher, Scope, StopList, StopSet, StreamOptions, Tie};
+use holdback::{
+    ByteStream, Decoded, Decoder, Errors, Include, Limits, Match, Matcher, Scope, StopList, StopSet, Stream, StreamOptions, Tie,
+};
 use serde_json::Value;
 
 /// A literal of the corpus.
@@ -253,6 +255,58 @@ fn run(case: &Value) {
     check_match(case, reader.matcher.matched(), &reader.rest);
 }
 
+/// The same through the streams that a Rust user takes, which decode and keep text themselves: what comes out in all, and the match.
+///
+/// False for what they do not offer: half of a surrogate pair, a fault in text or at the end.
+fn run_stream(case: &Value) -> bool {
+    let (name, expect) = (&case["name"], &case["expect"]);
+    let strict = case["options"]["errors"] == "strict";
+    let Ok(reader) = Reader::new(case) else { return false };
+    let chunks: Vec<Chunk> = case["chunks"].as_array().unwrap().iter().map(chunk).collect();
+    let half = |chunk: &Chunk| matches!(chunk, Chunk::Text(text) if text.iter().any(|&unit| char::from_u32(unit).is_none()));
+    if chunks.iter().any(half) || (strict && !expect["error"].is_null()) {
+        return false;
+    }
+    let (set, options) = (reader.matcher.set().clone(), StreamOptions { errors: reader.errors, ..reader.matcher.options() });
+    let found = if reader.raw {
+        let mut stream = ByteStream::new(set, &options).unwrap();
+        let (mut out, mut found) = (Vec::new(), None);
+        for chunk in &chunks {
+            match chunk {
+                Chunk::Bytes(bytes) => found = stream.feed(bytes, &mut out),
+                _ => return false, // it has no arming, and takes no text
+            }
+        }
+        if found.is_none() {
+            stream.flush(&mut out);
+        }
+        assert_eq!(bytes(&expect["emitted"]), out, "{name}: emitted");
+        found
+    } else {
+        let mut stream = Stream::new(set, &options).unwrap();
+        let (mut out, mut found) = (String::new(), None);
+        for chunk in &chunks {
+            match chunk {
+                Chunk::Bytes(bytes) => found = stream.feed_bytes(bytes, &mut out).unwrap(),
+                Chunk::Text(text) => found = stream.feed(std::str::from_utf8(&utf8(text)).unwrap(), &mut out),
+                Chunk::Call(call) => stream.set_armed(call == "arm"),
+            }
+        }
+        let found = found.or_else(|| stream.flush(&mut out));
+        assert_eq!(bytes(&expect["emitted"]), out.as_bytes(), "{name}: emitted");
+        found
+    };
+    check_match(&case_without_rest(case), found.as_ref(), &[]);
+    true
+}
+
+/// `rest` is a matter of the caller's own chunk.
+fn case_without_rest(case: &Value) -> Value {
+    let mut case = case.clone();
+    case["expect"]["rest"] = Value::Null;
+    case
+}
+
 /// What only Python can get wrong: `feed` after `flush`, types, lone surrogates in a Rust string.
 fn python_only(case: &Value) -> bool {
     let surrogate = |value: &Value| !value["utf16"].is_null();
@@ -264,14 +318,16 @@ fn python_only(case: &Value) -> bool {
 
 #[test]
 fn the_corpus_holds() {
-    let (mut names, mut ran) = (HashSet::new(), 0);
+    let (mut names, mut ran, mut through_streams) = (HashSet::new(), 0, 0);
     for case in cases() {
         assert!(names.insert(case["name"].to_string()), "{} stands twice", case["name"]);
         if !python_only(&case) {
             run(&case);
             ran += 1;
+            through_streams += u32::from(run_stream(&case));
         }
     }
-    eprintln!("{ran} of {} cases of the corpus", names.len());
+    eprintln!("{ran} of {} cases of the corpus, {through_streams} of them through the streams", names.len());
+    assert!(through_streams > 300, "{through_streams}");
     assert!(ran > 350 && ran + 20 > names.len(), "{ran} of {} cases", names.len());
 }

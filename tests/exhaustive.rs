@@ -19,6 +19,8 @@ struct Walk<'a> {
     /// The twin's answers; a text's place is its letters as bits behind a leading 1.
     answers: Vec<Option<Seen>>,
     text: Vec<u8>,
+    /// Where the chunks read so far end.
+    ends: Vec<usize>,
     nodes: u64,
 }
 
@@ -43,6 +45,10 @@ impl Walk<'_> {
         let released = next.released(held, advance.released).to_vec();
         let emitted = emitted + advance.released + advance.passed;
         let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
+        if let Some(found) = &advance.matched {
+            let before = self.ends.iter().filter(|&&end| end as u64 <= found.start).count();
+            assert_eq!((found.start_chunk, found.end_chunk), (before as u64, self.ends.len() as u64), "chunks of the match");
+        }
         let seen = Seen { emitted, held: next.held_len(), matched };
         assert_eq!(seen, self.answer(), "stops {:?} text {:?} fed {fed}", self.twin.stops, self.text);
         assert!(advance.passed == 0 || advance.released == held_len, "order of emitted text");
@@ -50,7 +56,9 @@ impl Walk<'_> {
         self.nodes += 1;
         if matched.is_none() {
             assert_eq!(next.held_bytes(), &self.text[self.text.len() - seen.held..], "held text");
+            self.ends.push(self.text.len());
             self.grow(&next, emitted, self.text.len());
+            self.ends.pop();
         }
     }
 
@@ -102,7 +110,7 @@ fn run(tie: Tie, include_stop: bool, paths: Paths) {
         assert_eq!(set.unreachable(), unreachable, "{stops:?} {tie:?}");
         let options = StreamOptions { include_stop: include_stop.into(), ..StreamOptions::default() };
         let stream = Matcher::text(set, &options).unwrap();
-        let mut walk = Walk { twin: &twin, answers: vec![None; 2 << LONGEST_TEXT], text: Vec::new(), nodes: 0 };
+        let mut walk = Walk { twin: &twin, answers: vec![None; 2 << LONGEST_TEXT], text: Vec::new(), ends: Vec::new(), nodes: 0 };
         walk.grow(&stream, 0, 0);
         sets += 1;
         nodes += walk.nodes;
@@ -134,4 +142,19 @@ fn first() {
 #[test]
 fn first_compact() {
     run(Tie::First, false, COMPACT);
+}
+
+#[test]
+fn longest_included_compact() {
+    run(Tie::Longest, true, COMPACT);
+}
+
+#[test]
+fn first_included() {
+    run(Tie::First, true, Paths::default());
+}
+
+#[test]
+fn first_included_compact() {
+    run(Tie::First, true, COMPACT);
 }
