@@ -562,3 +562,27 @@ def test_one_stop_may_be_included_and_another_not(include):
 
 def test_regions_may_come_as_lists():
     assert StoppingCriteria(stop="END", asleep_inside=[["<t>", "</t>"]]).asleep_inside == (("<t>", "</t>"),)
+
+
+def test_a_criterion_that_ends_the_run_itself_is_told_so_and_nothing_is_lost():
+    calls = []
+
+    def cancels(run, _token, _emit):
+        calls.append(run)
+        return run.cancel() if len(calls) == 2 else None
+
+    run = StoppingCriteria(stop=["END"], custom=[cancels]).start()
+    assert run.step(1, "the E") == ("the ", None)
+    with pytest.raises(RuntimeError, match="by what it returns"):
+        run.step(2, "N")
+    assert (run.finish, run.tokens, run.held) == (None, 1, "E")
+    assert run.step(2, "d of") == ("Ed of", None)
+
+
+def test_a_clock_that_fails_leaves_the_run_as_it_was():
+    times = iter([0.0, 1.0])
+    run = StoppingCriteria(stop=["END"], max_time=9.0, clock=lambda: next(times)).start()
+    assert run.step(1, "the E") == ("the ", None)
+    with pytest.raises(StopIteration):
+        run.step(2, "N")
+    assert (run.finish, run.tokens, run.held) == (None, 1, "E")

@@ -140,8 +140,9 @@ class Run:
             self._stream.disarm()
         self._ends = frozenset({*criteria.eos_token_ids, *criteria.stop_token_ids})  # type: ignore[misc]  # settled above
         self._look_at = self._next_look()
-        # What may fail after the stream has moved: a criterion, or a flush that finds half a character.
-        self._transactional = bool(criteria.custom) or criteria.errors == "strict"
+        # What may fail after the stream has moved: a criterion, a clock of the caller's, or a flush that finds half a character.
+        own_clock = criteria.max_time is not None and criteria.clock is not time.monotonic
+        self._transactional = bool(criteria.custom) or own_clock or criteria.errors == "strict"
 
     @property
     def held(self) -> str:
@@ -308,6 +309,8 @@ class Run:
         else:
             for criterion in criteria.custom:
                 verdict = criterion(self, token, emit)
+                if self.finish is not None:  # its text went to the criterion, and nobody else would see it
+                    raise RuntimeError("a criterion ends a run by what it returns, not by calling end() or cancel()")
                 if verdict:
                     reason = verdict if isinstance(verdict, str) else "custom"
                     break
