@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +252,9 @@ def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                     yield under_way.pop(future), future.result()
         except BrokenProcessPool as error:
+            # The pool ends the other workers and waits for them, but before Python 3.12 it misses one that was just being started.
+            for worker in active_children():
+                worker.terminate()
             raise CommandError(
                 "a worker process died (out of memory?): go on with --resume, perhaps with fewer --workers"
             ) from error
