@@ -198,6 +198,71 @@ def test_a_half_echoed_character_still_counts_after_an_error() -> None:
         assert cutter.matches[0].start == 4
 
 
+@pytest.mark.parametrize("word", [None, "", "null"])
+def test_a_finish_reason_that_says_nothing_is_none(word: str | None) -> None:
+    """Servers send an empty string, or the word, where others send null; text held behind it would be let go."""
+    for dialect in ("openai.chat", "openai.completions"):
+        cutter = Cutter(dialect, STOPS)
+        frames = [{**chat(text, word)["choices"][0], "text": text} for text in ("a E", "N", "D b")]
+        run(cutter, [sse({"choices": [frame]}) for frame in frames])
+        assert [match.start for match in cutter.matches] == [2]
+        assert cutter.ended
+    gemini = Cutter("gemini", STOPS)
+    for text in ("a E", "ND"):
+        reason = "FINISH_REASON_UNSPECIFIED" if word else word
+        gemini.feed(sse({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": reason}]}))
+    assert [match.start for match in gemini.matches] == [2]
+
+
+def parts(*texts: str, thought: str = "END") -> list[dict[str, Any]]:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought}]}
+    return [thinking, *({"type": "text", "text": text} for text in texts), {"type": "reference", "reference_ids": [1]}]
+
+
+def test_content_as_a_list_of_parts_is_read_too() -> None:
+    """Mistral's reasoning models: thoughts are left alone, and what stands behind a cut goes."""
+    cutter = Cutter("openai.chat", STOPS)
+    out = [
+        cutter.feed(sse(chat(None, delta={"content": content}))) for content in (parts("a E"), "N", parts("D b", "c"))
+    ]
+    first, second, third = (events(part)[0]["choices"][0] for part in out)
+    assert first["delta"]["content"] == parts("a ")
+    assert (second["delta"]["content"], third["delta"]["content"]) == ("", parts("")[:2])
+    assert (third["finish_reason"], third["stop_reason"]) == ("stop", "END")
+    body = json.dumps({"choices": [{"message": {"content": parts("a END b", "c")}, "finish_reason": "stop"}]}).encode()
+    cut = json.loads(Cutter("openai.chat", STOPS).body(body))["choices"][0]
+    assert cut["message"]["content"] == parts("a ")[:2]
+    thinks = Cutter("openai.chat", STOPS, cut_reasoning=True)
+    cut = json.loads(thinks.body(body))["choices"][0]
+    assert cut["message"]["content"] == parts("", thought="")[:1]
+    assert thinks.matches[0].reasoning
+
+
+def test_a_frame_that_cannot_be_read_changes_nothing_even_like_the_last() -> None:
+    def frame(reasoning: bytes, content: bytes) -> bytes:
+        return b'data: {"choices":[{"index":0,"delta":{"reasoning":"%s","content":"%s"}}]}\n\n' % (reasoning, content)
+
+    bad = frame(rb"\x", b"yEND")
+    cutter = Cutter("openai.chat", STOPS, on_malformed="pass")
+    assert run(cutter, [frame(b"a", b"x"), bad, frame(b"", b"z")]) == frame(b"a", b"x") + bad + frame(b"", b"z")
+    failing = Cutter("openai.chat", STOPS)
+    with pytest.raises(WireError, match="unknown escape") as caught:
+        failing.feed(frame(b"a", b"x") + frame(rb"\x", b"yE"))
+    assert caught.value.output == frame(b"a", b"x")
+    many = Cutter("openai.chat", STOPS, max_choices=1)
+    two = {"choices": [chat("x")["choices"][0], chat("y", index=1)["choices"][0]]}
+    with pytest.raises(WireError, match="max_choices") as caught:
+        many.feed(sse(chat("EN"), two))
+    assert said(caught.value.output) == "EN", "held text, not that of the frame"
+
+
+def test_a_last_event_may_have_blanks_behind_it() -> None:
+    cutter = Cutter("openai.chat", STOPS)
+    out = run(cutter, sse(chat("a E")) + b"data: [DONE] \n\n")
+    assert out.endswith(b"data: [DONE] \n\n")
+    assert out.index(b'"E"') < out.index(b"[DONE]")
+
+
 def test_text_and_finish_in_one_event_flush_into_it() -> None:
     out = run(Cutter("openai.chat", STOPS), sse(chat("a E"), chat("N", "length")))
     assert [(c["delta"]["content"], c["finish_reason"]) for c in choices(out)] == [("a ", None), ("EN", "length")]
@@ -434,6 +499,24 @@ def test_made_deltas_move_the_sequence_numbers_behind_them() -> None:
         ("response.completed", 7),
     ]
     assert got[2]["text"] == "a E"
+
+
+def test_an_end_is_not_written_into_another_item() -> None:
+    def item(at: int, **more: Any) -> dict[str, Any]:
+        return {"type": "response.output_item.added", "output_index": at, "item": more}
+
+    delta = {
+        "type": "response.output_text.delta",
+        "output_index": 0,
+        "content_index": 0,
+        "item_id": "m",
+        "delta": "a END",
+    }
+    frames = sse(item(0, id="m", type="message", content=[]), item(1, id="f", type="function_call"), delta)
+    done = {event["type"]: event for event in events(run(Cutter("openai.responses", STOPS), frames))}
+    made = done["response.output_item.done"]["item"]
+    assert (made["id"], made["type"], made["content"][0]["text"]) == ("m", "message", "a ")
+    assert done["response.completed"]["response"]["output"] == [made]
 
 
 def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:

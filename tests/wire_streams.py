@@ -34,6 +34,7 @@ PIECES = [
     "/",
     "N",
 ]
+NO_REASON = [None, None, None, None, None, None, "", "null"]  # what servers say while they have no reason to give
 SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "/": "\\/"}
 
 
@@ -167,14 +168,14 @@ def chunk(dialect: str, index: int, text: str, noise: Random, logprobs: bool, la
         delta: Json = {"content": text}
         if noise.random() < 0.1:
             delta["role"] = "assistant"
-        choice: Json = {"index": index, "delta": delta, "finish_reason": last}
+        choice: Json = {"index": index, "delta": delta, "finish_reason": last or noise.choice(NO_REASON)}
         if logprobs or noise.random() < 0.5:
             choice["logprobs"] = {"content": probs, "refusal": None} if probs is not None else None
         if noise.random() < 0.15:
             choice[noise.choice(["stop_reason", "matched_stop"])] = None
         return "choices", choice
     if dialect == "openai.completions":
-        choice = {"text": text, "index": index, "finish_reason": last, "logprobs": None}
+        choice = {"text": text, "index": index, "finish_reason": last or noise.choice(NO_REASON), "logprobs": None}
         if probs is not None:
             tokens = [entry["token"] for entry in probs]
             choice["logprobs"] = {

@@ -199,7 +199,7 @@ class Shape:
         return [Text(delta, key, parts[key]) for key in delta if key in parts and isinstance(delta[key], str)]
 
     def finished(self, choice: Json) -> bool:
-        return isinstance(choice.get("finish_reason"), str)
+        return isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] not in ("", "null")
 
     def end(self, choice: Json, stop: str, field: str | None, lane: Lane, frames: int) -> None:
         if choice.get("finish_reason") != "stop_sequence":
@@ -272,7 +272,10 @@ class Gemini(Shape):
         return found
 
     def finished(self, choice: Json) -> bool:
-        return isinstance(choice.get("finishReason"), str)
+        return isinstance(choice.get("finishReason"), str) and choice["finishReason"] not in (
+            "",
+            "FINISH_REASON_UNSPECIFIED",
+        )
 
     def end(self, choice: Json, stop: str, field: str | None, lane: Lane, frames: int) -> None:
         choice["finishReason"] = "STOP"

@@ -182,6 +182,7 @@ class Responses(Events):
         self.number: int | None = None
         self.response: Json | None = None
         self.item: Json | None = None
+        self.item_at: int | None = None
         self.part: Json | None = None
         self.items: list[Any] = []
         self.parts: list[Any] = []
@@ -227,6 +228,7 @@ class Responses(Events):
             self.response = data["response"]
         elif kind == "output_item.added":
             self.item, self.parts, self.part = data["item"], [], None
+            self.item_at = data.get("output_index")
         elif kind == "content_part.added":
             self.part = data["part"]
         elif kind == "content_part.done":
@@ -289,6 +291,8 @@ class Responses(Events):
         assert self.matched
         (output, content, reasoning), stop, lane = self.matched
         name = "reasoning_text" if reasoning else "output_text"
+        if self.item_at not in (None, output):
+            self.item, self.part, self.parts = None, None, []
         place = {"item_id": self.item_id, "output_index": output, "content_index": content}
         if self.closed < 1:
             self.numbered_own(f"{name}.done", **place, text=lane.said, **({} if reasoning else {"logprobs": []}))

@@ -223,6 +223,17 @@ impl<'a> Cursor<'a> {
 
     /// The string here, or `None` for any other value, which is skipped.
     #[inline]
+    /// A string that says why a text ended. Servers that have nothing to say yet send `""`, `"null"` or a word for it, where others send
+    /// null. Gives the whole value, and whether it says something.
+    pub(super) fn reason(&mut self, nothing: &[&[u8]]) -> Result<(Span, bool)> {
+        if self.kind() != Kind::String {
+            return Ok((self.skip()?, false));
+        }
+        let inside = self.string()?;
+        let said = word(self.json, Some(inside));
+        Ok((inside.quoted(), !said.is_empty() && !nothing.contains(&&*said)))
+    }
+
     pub(super) fn string_or_skip(&mut self) -> Result<Option<Span>> {
         if self.peek() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }

@@ -31,6 +31,9 @@ impl Choices {
             if state.matched.is_some() || state.finished {
                 return false;
             }
+            if self.texts.len() > 1 && self.texts.iter().any(|text| cx.scratch.check(text.of(event.json)).is_err()) {
+                return false; // reading the frame will tell, and must find nothing taken
+            }
             if let Some(span) = content.and_then(|content| self.texts.get(content)) {
                 match state.content.take(span.of(event.json), cx.scratch) {
                     Ok(taken)

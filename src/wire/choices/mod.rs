@@ -88,7 +88,7 @@ impl Choices {
 
     /// Reads one event of a stream and writes what becomes of it.
     pub(super) fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
-        if self.shape.done && event.json == b"[DONE]" {
+        if self.shape.done && event.json.trim_ascii() == b"[DONE]" {
             self.flush(cx, false);
             cx.sink.pass(event);
             *cx.ended = true;
@@ -140,6 +140,10 @@ impl Choices {
             for found in &layout.texts {
                 cx.scratch.check(found.span.of(event.json)).map_err(|what| lane::malformed(what, found.span))?;
             }
+        }
+        // So are the choices: one more than there may be is found before any text is taken.
+        for choice in &layout.choices {
+            self.state(cx, choice.index)?;
         }
         self.keep.clear();
         let mut drained = false;

@@ -43,8 +43,8 @@ fn candidate(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) 
                 once(&mut choice.holder, span, span.start)?;
             }
             b"finishReason" => {
-                choice.finished = cursor.kind() == Kind::String;
-                let span = cursor.skip()?;
+                let (span, finished) = cursor.reason(&[b"FINISH_REASON_UNSPECIFIED"])?;
+                choice.finished = finished;
                 once(&mut choice.finish, span, span.start)?;
             }
             b"logprobsResult" => {

@@ -8,8 +8,8 @@
 use super::super::edit::Edits;
 use super::super::entries::COLUMNS;
 use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape};
+use super::super::json::{Cursor, Kind, Result, Span, once};
+use super::super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
 use super::{frame_fields, put};
 
 pub(in super::super) static SHAPE: Shape = Shape {
@@ -57,11 +57,53 @@ fn message(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) ->
             }
             _ => return cursor.skip().map(|_| ()),
         };
+        if part == Part::Content && cursor.kind() == Kind::Array {
+            return parts(cursor, layout);
+        }
         match cursor.string_or_skip()? {
             Some(span) => layout.text(part, field, span),
             None => Ok(()),
         }
     })
+}
+
+/// Content as a list of parts, as Mistral's reasoning models send it: `{"type":"text","text":...}`, and what they think as
+/// `{"type":"thinking","thinking":[{"type":"text",...}]}`. What stands behind a cut goes, parts and all.
+fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
+    let (first, choice) = (layout.texts.len(), layout.choices.len());
+    let mut ends = Vec::new();
+    let list = cursor.array(|cursor, _| {
+        if cursor.kind() != Kind::Object {
+            return cursor.skip().map(|_| ());
+        }
+        let part = cursor.object(|cursor, key| match (key, cursor.kind()) {
+            (b"text", Kind::String) => text(cursor, layout, choice, Part::Content, "content"),
+            (b"thinking", Kind::Array) => cursor
+                .array(|cursor, _| {
+                    if cursor.kind() != Kind::Object {
+                        return cursor.skip().map(|_| ());
+                    }
+                    let thought = cursor.object(|cursor, key| match (key, cursor.kind()) {
+                        (b"text", Kind::String) => text(cursor, layout, choice, Part::Reasoning, "reasoning"),
+                        _ => cursor.skip().map(|_| ()),
+                    });
+                    thought.map(|_| ())
+                })
+                .map(|_| ()),
+            _ => cursor.skip().map(|_| ()),
+        })?;
+        ends.resize(layout.texts.len() - first, part.end);
+        Ok(())
+    })?;
+    for (text, end) in layout.texts.iter_mut().skip(first).zip(ends) {
+        text.rest = Span { start: end, end: list.end - 1 };
+    }
+    Ok(())
+}
+
+fn text(cursor: &mut Cursor<'_>, layout: &mut Layout, choice: usize, part: Part, field: &'static str) -> Result<()> {
+    let span = cursor.string()?;
+    layout.push_text(Text { choice, part, field, span, rest: Span::default() })
 }
 
 fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
@@ -83,8 +125,7 @@ fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
 pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -> Result<()> {
     match key {
         b"finish_reason" => {
-            let finished = cursor.kind() == Kind::String;
-            let span = cursor.skip()?;
+            let (span, finished) = cursor.reason(&[b"null"])?;
             choice.finished = finished;
             once(&mut choice.finish, span, span.start)
         }

@@ -13,6 +13,11 @@ impl Responses {
     /// The four closing events, after the stream's own templates.
     pub(super) fn write_end(&mut self, cx: &mut Context<'_>, after: &[u8], matched: &Matched) {
         let Matched { output, content, said, reasoning, item_id, closed, .. } = matched;
+        if self.item_at.is_some_and(|at| at != *output) {
+            self.item.clear();
+            self.part.clear();
+            self.parts.clear();
+        }
         let kind = PART[usize::from(*reasoning)];
         let mut place = b",\"item_id\":".to_vec();
         put::quoted(item_id, &mut place);

@@ -36,6 +36,8 @@ pub(in super::super) struct Responses {
     response: Vec<u8>,
     item: Vec<u8>,
     part: Vec<u8>,
+    /// Of which output the item and the parts are; several may be open at once, and the last one's are kept.
+    item_at: Option<u32>,
     /// Items, and parts of the open item, that are complete: raw, with commas.
     items: Vec<u8>,
     parts: Vec<u8>,
@@ -137,6 +139,7 @@ impl Responses {
                 self.parts.clear();
                 self.part.clear();
                 keep(&mut self.item, found.item);
+                self.item_at = found.output;
             }
             b"response.content_part.added" => keep(&mut self.part, found.part),
             b"response.content_part.done" => append(&mut self.parts, found.part),
