@@ -483,6 +483,93 @@ def test_a_server_that_can_send_trailers_gets_the_stop_as_one(raw: Raw) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "target", ["@{evil}/meta", "x@{evil}/v1/models", ".evil/v1/models", "", "http://{evil}/v1/models"]
+)
+def test_no_request_target_leads_to_another_host(target: str, raw: Raw) -> None:
+    """Some servers hand on whatever stands between method and version; behind the upstream's address `@host/` would be another host."""
+    raw.answers(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
+
+    async def ask(path: str) -> int:
+        asked: list[Any] = [{"type": "http.request", "body": b""}]
+        status: list[int] = []
+
+        async def receive() -> Any:
+            return asked.pop() if asked else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            status.extend([message["status"]] if "status" in message else [])
+
+        scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode()}
+        app = create_app(Config(upstreams=(Upstream("up", raw.url),)))
+        await app({**scope, "query_string": b"", "headers": []}, receive, send)
+        asked.append({"type": "lifespan.shutdown"})
+        await app({"type": "lifespan"}, receive, send)  # closes its connections
+        return status[0]
+
+    with Raw() as evil:
+        status = asyncio.run(ask(target.replace("{evil}", evil.url.removeprefix("http://"))))
+        assert evil.requests.empty()
+    absolute = target.startswith("http://")
+    assert status == (200 if absolute else 400)
+    if absolute:  # a proxy's form: its path counts, its host does not
+        assert raw.requests.get(timeout=DEADLINE).startswith(b"GET /v1/models HTTP/1.1")
+
+
+@pytest.mark.parametrize("kind", [b"", b"content-type: text/plain\r\n", b"content-type: application/octet-stream\r\n"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_stream_that_does_not_say_that_it_is_one(kind: bytes, stream: bool, raw: Raw, raw_gateway: Gateway) -> None:
+    end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    head = b"HTTP/1.1 200 OK\r\n%sconnection: close\r\n\r\n" % kind
+    raw.answers(head + delta("a Observ") + delta("ation: b") + end)
+    reply = raw_gateway.ask(*request("openai.chat", STOPS, stream=stream))
+    if stream:
+        said = [event["choices"][0]["delta"].get("content") or "" for event in objects(reply.body)]
+        assert "".join(said) == "a "
+    else:
+        assert reply.json["choices"][0]["message"]["content"] == "a "
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'{"choices":[null]}',
+        b'{"choices":5}',
+        b'{"choices":[{"delta":"x"}]}',
+        b'{"choices":[],"id":1.2.3}',
+        b"{" * 9 + b"}" * 9,
+    ],
+)
+def test_events_that_no_answer_can_be_made_of(event: bytes, raw: Raw, raw_gateway: Gateway) -> None:
+    """The client hears of the upstream's fault, not of one in the gateway."""
+    raw.answers(STREAM_HEAD + chunk(b"data: " + event + b"\n\n") + b"0\r\n\r\n")
+    reply = raw_gateway.ask(*request("openai.chat", STOPS, stream=False))
+    assert (reply.status, reply.json["error"]["code"]) in ((502, "malformed"), (502, "upstream_broke_off"))
+
+
+def test_events_of_several_lines_come_together(raw: Raw, raw_gateway: Gateway) -> None:
+    first = b'\xef\xbb\xbfdata: {"choices":[{"index":0,\ndata: "delta":{"content":"two lines"},"finish_reason":"stop"}]}\n\n'
+    raw.answers(STREAM_HEAD + chunk(first + b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    reply = raw_gateway.ask(*request("openai.chat", STOPS, stream=False))
+    assert reply.json["choices"][0]["message"]["content"] == "two lines"
+
+
+def test_an_answer_without_content_passes(raw: Raw, raw_gateway: Gateway) -> None:
+    raw.answers(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+    assert raw_gateway.ask(*request("openai.chat", STOPS, stream=False)).status == 204
+
+
+def test_a_stop_too_long_for_a_header_is_not_told_in_one(raw: Raw, raw_gateway: Gateway) -> None:
+    stop = "\u00e9" * 1000  # six characters each in a header
+    answer = json.dumps({"choices": [{"message": {"content": f"a {stop} b"}, "finish_reason": "length"}]}).encode()
+    raw.answers(
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(answer), answer)
+    )
+    reply = raw_gateway.ask(*request("openai.chat", [stop], stream=False))
+    assert reply.json["choices"][0]["stop_reason"] == stop
+    assert "x-holdback-stop" not in reply.headers
+
+
 def test_a_request_that_meets_a_closing_connection_is_sent_again(raw: Raw, raw_gateway: Gateway) -> None:
     """A server may close a kept connection just as the next request is on its way: seen in real life as one failure in thousands."""
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
@@ -511,16 +598,13 @@ def test_connections_to_the_upstream_are_kept(raw: Raw, raw_gateway: Gateway) ->
 
     def script(connection: socket.socket, _: bytes) -> None:
         opened.append(connection)
-        more = True
-        while more:
+        for reply in range(5):
             connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
-            more = len(opened) == 1 and len(answered) < 4 and bool(connection.recv(65536))
+            if reply < 4:
+                raw.read_request(connection)
 
-    answered: list[bytes] = []
     raw.script = script
-    for _ in range(5):
-        answered.append(raw_gateway.ask("/v1/models").body)  # noqa: PERF401 - the script looks at it meanwhile
-    assert answered == [b"{}"] * 5
+    assert [raw_gateway.ask("/v1/models").body for _ in range(5)] == [b"{}"] * 5
     assert len(opened) == 1
 
 

@@ -22,7 +22,7 @@ from holdback.serve.bodies import assembly
 from holdback.serve.config import Config, Upstream, parse_toml, read_toml
 from holdback.serve.demo import frames
 from holdback.serve.failures import body, frame
-from holdback.serve.frames import objects
+from holdback.serve.frames import objects, written
 from holdback.serve.metrics import Metrics, Tally
 from holdback.serve.planning import MAX_PLANNED_CHARS, prepare, split_stops
 from holdback.serve.routes import climbs, find_target
@@ -32,10 +32,9 @@ from holdback.wire import DIALECTS, Cutter, Dialect
 
 ROOT = Path(__file__).parent.parent
 UP = Upstream("up", "http://up")
-stop_lists = st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=12, unique=True).filter(
-    lambda stops: all(stop.isprintable() for stop in stops)
-)
-pieces = st.lists(st.text(max_size=6), min_size=1, max_size=8).filter(lambda parts: all(p.isprintable() for p in parts))
+PRINTABLE = st.characters(exclude_categories=("C", "Z"), include_characters=" ")
+stop_lists = st.lists(st.text(PRINTABLE, min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
+pieces = st.lists(st.text(PRINTABLE, max_size=6), min_size=1, max_size=8)
 
 
 def job(
@@ -116,6 +115,60 @@ def test_tool_calls_come_together_from_their_pieces() -> None:
     ]
 
 
+def put_together(*deltas: Any) -> Any:
+    """The message of a chat that came in these deltas."""
+    whole = assembly("openai.chat", "", {})
+    for delta in deltas:
+        whole.add({"choices": [{"index": 0, "delta": delta}]})
+    whole.add({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    return whole.body()["choices"][0]["message"]
+
+
+def test_content_in_parts_comes_together() -> None:
+    """Mistral's reasoning models begin with thoughts, in parts, and go on with plain text."""
+
+    def thought(text: str) -> dict[str, Any]:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+    thoughts = [thought("2 and "), thought("2"), thought(" is 4")]
+    told = [{"content": [one]} for one in thoughts]
+    answer = [thought("2 and 2 is 4"), {"type": "text", "text": "The answer is 4."}]
+    for first in ({}, {"role": "assistant", "content": ""}):
+        message = put_together(
+            first, *told, {"content": "The answer"}, {"content": " is"}, {"content": " 4."}, {"content": ""}
+        )
+        assert message["content"] == answer
+    parts = [{"type": "text", "text": "a"}]
+    assert put_together({"content": "x"}, {"content": parts}, {"content": parts})["content"] == [
+        {"type": "text", "text": "xaa"}
+    ]
+
+
+def test_what_every_piece_repeats_is_not_joined() -> None:
+    details = [{"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0, "text": text} for text in "ab"]
+    made = put_together(*({"reasoning_details": [detail]} for detail in details))
+    assert made["reasoning_details"] == [{**details[0], "text": "ab"}]
+
+
+def test_a_list_of_pieces_has_a_limit() -> None:
+    calls = [{"index": index, "id": f"c{index}"} for index in range(20_000)]
+    with pytest.raises(ValueError, match="more than 1024"):
+        put_together({"tool_calls": calls})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": "caf\u00e9 \U0001f600"}, '{"a":"caf\u00e9 \U0001f600"}'.encode()),
+        ({"a": "x\ud83d"}, rb'{"a":"x\ud83d"}'),
+        ({"a": "\ud83d" + "\ude00", "b": "\ude00"}, '{"a":"\U0001f600","b":"'.encode() + rb'\ude00"}'),
+    ],
+)
+def test_json_is_written_in_utf_8_whatever_is_in_it(value: Any, expected: bytes) -> None:
+    assert written(value) == expected
+    assert written(json.loads(expected)) == expected
+
+
 def test_anthropics_blocks_come_together_from_their_pieces() -> None:
     whole = assembly("anthropic.messages", "", {})
 
@@ -169,6 +222,38 @@ def test_every_stop_is_sent_or_enforced(stops: list[str], provider: str | None, 
     assert set(split.send) | set(split.enforce) == set(stops)
     if provider is None or dialect == "openai.responses":
         assert split.send == ()
+
+
+def test_stops_of_an_upstream_with_regions_are_enforced_here() -> None:
+    """It would end inside one: it knows nothing of them."""
+    regions = Upstream("vllm", "http://up", "vllm", asleep_inside=(("<think>", "</think>"),))
+    made = job("openai.chat", ["Observation:"], stream=True, upstream=regions)
+    assert (made.split.send, made.split.enforce, made.mode) == ((), ("Observation:",), "stream")
+    assert "stop" not in json.loads(made.body)
+    plain = Upstream("vllm", "http://up", "vllm")
+    assert job("openai.chat", ["Observation:"], stream=True, upstream=plain).split.send == ("Observation:",)
+
+
+@pytest.mark.parametrize("stop", [None, []])
+def test_the_responses_api_is_sent_no_field_for_stops_at_all(stop: Any) -> None:
+    raw = json.dumps({"model": "m", "input": "x", "stop": stop}).encode()
+    made = prepare(read_ask("openai.responses", "/v1/responses", raw, Config()), UP, "/v1/responses", "", Config())
+    assert "stop" not in json.loads(made.body)
+
+
+@pytest.mark.parametrize("n", [1 << 16, 1 << 40])
+def test_more_answers_than_there_can_be_are_refused(n: int) -> None:
+    raw = json.dumps({"n": n, "stop": ["x"]}).encode()
+    with pytest.raises(BadRequestError, match=f"{n} answers"):
+        read_ask("openai.chat", "/v1/chat/completions", raw, Config())
+    assert read_ask("openai.chat", "/v1/chat/completions", b'{"n":2.0}', Config()).choices == 2
+
+
+def test_a_number_that_json_has_not_got_is_refused_where_it_would_be_written() -> None:
+    raw = b'{"temperature":1e999,"stop":["a","b"]}'
+    ask = read_ask("openai.chat", "/v1/chat/completions", raw, Config())
+    with pytest.raises(BadRequestError, match="cannot be sent on"):
+        prepare(ask, UP, "/v1/chat/completions", "", Config())
 
 
 def test_a_long_list_is_not_planned_but_enforced() -> None:

@@ -90,7 +90,8 @@ def put_stops(body: dict[str, Any], field: Sequence[str], stops: Sequence[str]) 
     if stops:
         holder[name] = list(stops)
         return True
-    return holder.pop(name, None) is not None
+    missing = object()
+    return holder.pop(name, missing) is not missing
 
 
 def model_of(dialect: Dialect, path: str, body: Mapping[str, Any]) -> str | None:
@@ -121,6 +122,8 @@ def count_choices(dialect: Dialect, body: Mapping[str, Any]) -> int:
         settings = body.get("generationConfig", body.get("generation_config"))
         if isinstance(settings, dict):
             count = settings.get("candidateCount", settings.get("candidate_count"))
+    if type(count) is float and count.is_integer():
+        count = int(count)
     return (count if type(count) is int and count > 0 else 1) * max(1, len(_prompts(dialect, body)))
 
 

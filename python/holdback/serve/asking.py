@@ -13,6 +13,9 @@ from holdback.serve.config import Config
 from holdback.stop_fields import count_choices, echoed_chars, find_stops, model_of, wants_stream
 from holdback.wire import Dialect
 
+MAX_CHOICES = 65_535
+"""Answers to one request; each that turns up costs memory."""
+
 
 class BadRequestError(ValueError):
     """A request that cannot be served; the message is for the client. ``param`` is the field at fault."""
@@ -57,6 +60,9 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
     except ValueError as error:
         raise BadRequestError(str(error), str(error).partition(" ")[0]) from error
     _check_stops(stops, ".".join(field), config)
+    choices = count_choices(dialect, body)
+    if choices > MAX_CHOICES:
+        raise BadRequestError(f"{choices} answers are asked for; at most {MAX_CHOICES} are given", "n")
     echoed = echoed_chars(dialect, body)
     if stops and echoed is None:
         raise BadRequestError(
@@ -71,7 +77,7 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
         field=field,
         stream=wants_stream(dialect, path, body),
         include_stop=body.get("include_stop_str_in_output") is True or body.get("no_stop_trim") is True,
-        choices=count_choices(dialect, body),
+        choices=choices,
         skip_chars=echoed or 0,
         has_stream_form=_has_stream_form(dialect, body),
     )

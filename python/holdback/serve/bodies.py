@@ -32,15 +32,23 @@ class _Text(list[str]):
     """A string in the making: pieces are joined once, at the end."""
 
 
-_SAID_ONCE = frozenset(("id", "index", "type", "role", "object", "name"))
+_SAID_ONCE = frozenset(
+    ("id", "index", "type", "role", "object", "name", "format", "status", "encoding", "mime_type", "media_type")
+)
 """Strings that some servers repeat in every piece."""
+
+_MAX_INDEXED = 1024
+"""Entries with an ``index`` in one list, such as tool calls: each piece is looked for among them."""
 
 
 def _merge(into: dict[str, Any], piece: Mapping[str, Any]) -> None:
     """Add a piece of an object to what is there of it."""
     for key, value in piece.items():
         have = into.get(key)
-        if have is None:
+        parts = have if isinstance(have, list) and not isinstance(have, _Text) else None
+        if key == "content" and (parts is not None or isinstance(value, list)):
+            into[key] = _add_parts(_add_parts([], have) if parts is None else parts, value)
+        elif have is None:
             into[key] = _opened(value, key)
         elif isinstance(value, str) and isinstance(have, _Text):
             have.append(value)
@@ -58,11 +66,29 @@ def _extend(have: list[Any], more: list[Any]) -> None:
         index = entry.get("index") if isinstance(entry, dict) else None
         same = None
         if index is not None:
+            if len(have) > _MAX_INDEXED:
+                raise ValueError(f"more than {_MAX_INDEXED} pieces with an index")
             same = next((old for old in have if isinstance(old, dict) and old.get("index") == index), None)
         if same is None:
             have.append(_opened(entry, ""))
         else:
             _merge(same, entry)
+
+
+def _add_parts(parts: list[Any], more: Any) -> list[Any]:
+    """Content as a list of parts, as Mistral's reasoning models send it: text, or thoughts, go on in the part before of that kind."""
+    if isinstance(more, str | _Text):
+        text = "".join(more)
+        more = [{"type": "text", "text": text}] if text else []
+    for part in more or ():
+        last = parts[-1] if parts else {}
+        if part.get("type") == last.get("type") == "text" and isinstance(last["text"], _Text):
+            last["text"].append(part["text"])
+        elif part.get("type") == last.get("type") == "thinking" and isinstance(last["thinking"], list):
+            last["thinking"] = _add_parts(last["thinking"], part["thinking"])
+        else:
+            parts.append(_opened(part, ""))
+    return parts
 
 
 def _opened(value: Any, key: str) -> Any:

@@ -13,13 +13,14 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from holdback.serve import failures
 from holdback.serve.asking import BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
-from holdback.serve.frames import ArrayOfEvents, objects
+from holdback.serve.frames import ArrayOfEvents, objects, written
 from holdback.serve.log import say
 from holdback.serve.metrics import Metrics
 from holdback.serve.planning import Job, Mode, make_cutter, prepare
@@ -32,8 +33,11 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+MAX_TOLD = 4096
+"""Characters of ``x-holdback-stop`` at the most: many clients refuse an answer with a longer header. A longer one is left out."""
 STOP_HEADER, ID_HEADER = b"x-holdback-stop", b"x-holdback-id"
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/ndjson")
+_VAGUE_TYPES = ("", "text/plain", "application/octet-stream")
 _LINES = ("ollama.chat", "ollama.generate")
 
 
@@ -59,6 +63,8 @@ class Exchange:
         self.scope, self.receive, self.send = scope, receive, send
         self.begin = perf_counter()
         raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        if not raw_path.startswith("/"):  # some servers hand on `GET http://host/path` as it came
+            raw_path = urlsplit(raw_path).path if raw_path.startswith(("http://", "https://")) else raw_path
         self.raw_path = re.sub(
             "%3a", ":", raw_path, flags=re.IGNORECASE
         )  # some clients escape the one in Gemini's paths
@@ -108,6 +114,8 @@ class Exchange:
             self._report()
 
     async def _serve(self) -> None:
+        if not self.raw_path.startswith("/"):  # behind the upstream's address, `@host/` would be another host's
+            raise _RefusalError(400, "bad_request", "the path does not begin with /")
         if climbs(self.raw_path):
             raise _RefusalError(400, "bad_request", "the path has dot segments")
         method = self.scope["method"]
@@ -211,13 +219,15 @@ class Exchange:
     async def _answer(self, answer: Answer) -> None:
         job, target = self.job, self.target
         assert target is not None
-        good = 200 <= answer.status < 300
+        good = 200 <= answer.status < 300 and answer.status != 204
         if job is None or job.stops is None or not good:
             await self._pass(answer)
             return
         self.cutter = make_cutter(job, target.upstream, self.config)
         kind = answer.content_type
-        streams = kind in _STREAM_TYPES or (job.ask.dialect in _LINES and job.mode in ("stream", "assemble"))
+        # A stream was asked for: what says nothing of its kind, or not that it is JSON, will be one.
+        asked = job.mode in ("stream", "assemble")
+        streams = kind in _STREAM_TYPES or (asked and (job.ask.dialect in _LINES or kind in _VAGUE_TYPES))
         if not streams:
             await self._cut_body(answer, self.cutter)
         elif job.ask.stream:
@@ -263,6 +273,8 @@ class Exchange:
         if self.end == "stop":
             self._cancelled("match")
         told = stop_header(cutter, job.ask.choices)
+        if told and len(told) > MAX_TOLD:
+            told = None
         # google-genai takes a comment for broken JSON, and lines of JSON have none.
         comments = answer.content_type == "text/event-stream" and self.dialect != "gemini" and self.config.stop_comment
         await self._finish(f": x-holdback-stop: {told}\n\n".encode() if told and comments else b"", told)
@@ -275,8 +287,11 @@ class Exchange:
         async def take(data: bytes) -> None:
             if self.meter.bytes_out > limit:
                 raise UpstreamError(TOO_LONG, f"the upstream's answer is longer than {limit} bytes")
-            for event in objects(data):
-                whole.add(event)
+            try:
+                for event in objects(data):
+                    whole.add(event)
+            except (ValueError, TypeError, AttributeError, KeyError) as error:  # of a shape that no answer has
+                raise UpstreamError(MALFORMED, "the upstream sends events that no answer can be made of") from error
 
         self.end = await cut(answer, cutter, take, self.meter, drain=self.config.on_match == "drain")
         if self.end == "stop":
@@ -285,14 +300,12 @@ class Exchange:
         headers.append((b"content-type", b"application/json"))
         if whole.error is not None:
             self.end, self.error = "error", "upstream_error"
-            await self._start(
-                502, headers, json.dumps(whole.error, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            )
+            await self._start(502, headers, written(whole.error))
             return
         body = whole.body()
         if body is None:
             raise UpstreamError("upstream_broke_off", "the upstream ended before its answer did")
-        await self._start_told(answer.status, headers, _json(body), cutter, job)
+        await self._start_told(answer.status, headers, written(body), cutter, job)
 
     async def _cut_body(self, answer: Answer, cutter: Cutter) -> None:
         job = self.job
@@ -310,7 +323,7 @@ class Exchange:
 
     async def _start_told(self, status: int, headers: Headers, body: bytes, cutter: Cutter, job: Job) -> None:
         told = stop_header(cutter, job.ask.choices)
-        if told:
+        if told and len(told) <= MAX_TOLD:
             headers.append((STOP_HEADER, told.encode()))
         await self._start(status, headers, body)
 
@@ -394,7 +407,3 @@ class Exchange:
 
 def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds * 1000, 2)
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -10,23 +10,60 @@ from typing import Any
 def payloads(data: bytes) -> Iterator[bytes]:
     """The payload of each frame in ``data``, which holds whole frames, as a cutter gives them: of event streams or lines of JSON.
 
-    >>> list(payloads(b'event: x\\r\\ndata: {"a":1}\\r\\n\\r\\n: note\\n\\ndata:[DONE]\\n\\n')), list(payloads(b'{"b":2}\\n'))
-    ([b'{"a":1}', b'[DONE]'], [b'{"b":2}'])
+    >>> list(payloads(b'event: x\\r\\ndata: {"a":\\r\\ndata: 1}\\r\\n\\r\\n: note\\n\\ndata:[DONE]\\n\\n'))
+    [b'{"a":\\n1}', b'[DONE]']
+    >>> list(payloads(b' {"b":2}\\n'))
+    [b'{"b":2}']
     """
+    lines: list[bytes] = []
     for line in data.splitlines():
+        line = line.removeprefix(b"\xef\xbb\xbf")
         if line.startswith(b"data:"):
-            yield line[5:].strip()
-        elif line.startswith(b"{"):
-            yield line
+            lines.append(line[5:])
+        elif not line:
+            if lines:
+                yield _joined(lines)
+                lines = []
+        elif not lines and line.lstrip().startswith(b"{"):
+            yield line.strip()
+    if lines:
+        yield _joined(lines)
+
+
+def _joined(lines: list[bytes]) -> bytes:
+    return b"\n".join(line.removeprefix(b" ") for line in lines).strip()
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """The JSON object of each frame in ``data``; what is none (``[DONE]``) is left out."""
+    """The JSON object of each frame in ``data``; what is none (``[DONE]``) is left out.
+
+    Raises `ValueError` for what cannot be read.
+    """
     for payload in payloads(data):
         if payload.startswith(b"{"):
-            found = json.loads(payload)
+            try:
+                found = json.loads(payload)
+            except RecursionError as error:
+                raise ValueError("values stand in each other too deep") from error
             if isinstance(found, dict):
                 yield found
+
+
+def written(value: Any) -> bytes:
+    """A value as JSON in UTF-8. Half of a surrogate pair that stands alone, which UTF-8 has no form for, is an escape.
+
+    Raises `ValueError` for a number that JSON has not got (1e999 is read as infinity).
+
+    >>> written({"a": "\\u00e9\\ud83d"})
+    b'{"a":"\\xc3\\xa9\\\\ud83d"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Halves that came in two pieces are a character when they stand side by side.
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return whole.encode("utf-8", "backslashreplace")
 
 
 class ArrayOfEvents:

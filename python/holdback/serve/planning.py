@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -11,6 +10,7 @@ import holdback
 from holdback import StopSet, providers
 from holdback.serve.asking import Ask, BadRequestError
 from holdback.serve.config import Config, Upstream
+from holdback.serve.frames import written
 from holdback.stop_fields import FIELDS, put_stops
 from holdback.wire import Cutter, Dialect
 
@@ -63,7 +63,11 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
         compiled = holdback.compile(stops)
     except ValueError as error:
         raise BadRequestError(f"{'.'.join(ask.field)}: {error}", ".".join(ask.field)) from error
-    split = split_stops(stops, upstream.provider, ask.dialect, ask.model, config.name_stops)
+    # An upstream knows nothing of regions: it would end inside one.
+    inside = bool(upstream.asleep_inside)
+    split = (
+        Split((), stops) if inside else split_stops(stops, upstream.provider, ask.dialect, ask.model, config.name_stops)
+    )
     enforced = (compiled if split.enforce == stops else holdback.compile(split.enforce)) if split.enforce else None
     mode: Mode = "pass"
     if enforced is not None:
@@ -74,7 +78,9 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
         else:
             mode = "body"
     try:
-        changed = split.send != ask.stops and put_stops(ask.body, ask.field, split.send)
+        # The Responses API has no such field, so not even an empty one is sent there.
+        change = split.send != ask.stops or ask.dialect == "openai.responses"
+        changed = change and put_stops(ask.body, ask.field, split.send)
     except ValueError as error:
         raise BadRequestError(str(error), ask.field[0]) from error
     if mode == "assemble":
@@ -82,11 +88,10 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
         changed = True
     elif mode == "stream" and ask.dialect == "gemini":
         query = _with_sse(query)  # without it the answer is one JSON array, which is made here of the events
-    body = (
-        json.dumps(ask.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        if changed
-        else ask.raw
-    )
+    try:
+        body = written(ask.body) if changed else ask.raw
+    except ValueError as error:
+        raise BadRequestError(f"the body cannot be sent on: {error}") from error
     return Job(ask, split, mode, path, query, body, enforced)
 
 
