@@ -92,6 +92,23 @@ def test_openai_async(upstream, make):
     assert (upstream.seen[0].after(), upstream.seen[0].left) == (4, True)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"asleep_inside": [("<think>", "</think>")]}, "<think>###</think>Paris."),
+        ({"include_stop": True}, "<think>###"),
+        ({"arm_after_chars": 12}, "<think>###</think>Paris."),
+    ],
+)
+def test_stops_that_only_we_can_place_are_not_sent(upstream, options, text):
+    """gpt-4o takes four stops, but it would end inside the region, too early, or without the stop that was to be seen."""
+    upstream.reply(*map(chat, ("<think>##", "#</think>", "Paris.##", "# x")), chat(None, finish="length"), DONE)
+    with openai_client(upstream, provider="openai", **options) as client:
+        stream = client.chat.completions.create(model="gpt-4o", messages=MESSAGES, stop=["###"], stream=True)
+        assert collected(stream) == {0: (text, "stop", "###")}
+    assert "stop" not in upstream.seen[0].body
+
+
 def test_two_choices_end_each_by_itself(upstream):
     frames = [
         chat("a", 0),

@@ -270,3 +270,14 @@ def test_nonsense_is_left_to_litellm(bad):
     assert ours.prepare(dict(data), "acompletion") == data
     assert ours.noted(data) is None
     assert ours.prepare({"model": "m", "stop": STOPS}, "aembedding") == {"model": "m", "stop": STOPS}
+
+
+def test_stops_that_only_we_can_place_are_not_sent():
+    """The options of the logger say where stops count; a provider would end elsewhere."""
+    mine = ours.stop_logger(asleep_inside=[("<think>", "</think>")])
+    data = {"model": "openai/gpt-4o", "stop": ["a", "b"]}
+    sent = asyncio.run(mine.async_pre_call_hook(None, None, dict(data), "acompletion"))
+    assert "stop" not in sent
+    assert ours.noted(sent).stops == ("a", "b")
+    plain = ours.stop_logger(must_name=False)
+    assert asyncio.run(plain.async_pre_call_hook(None, None, dict(data), "acompletion"))["stop"] == ["a", "b"]

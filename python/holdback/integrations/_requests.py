@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,14 @@ _ASSUMED: dict[Dialect, str] = {
 }
 
 
+def stay_here(options: Mapping[str, Any]) -> bool:
+    """True if these options of a stream say that stops count in some places only, or are to be seen.
+
+    An upstream knows nothing of that: it would end inside a region, too early, or without the stop. So it is sent no stops then.
+    """
+    return any(options.get(name) for name in ("include_stop", "asleep_inside", "arm_after_chars"))
+
+
 @dataclass(frozen=True)
 class Exchange:
     """A request whose answer is to be cut."""
@@ -77,6 +85,7 @@ def read_exchange(
     provider: str | providers.Provider | None = None,
     stop: Iterable[str] | None = None,
     must_name: bool = False,
+    local: bool = False,
 ) -> Exchange | None:
     """Read a POST; `None` if its answer is none of our business.
 
@@ -89,6 +98,7 @@ def read_exchange(
         provider: whose limits hold, for hosts that do not tell.
         stop: stops for requests that bring none.
         must_name: as for `providers.plan`.
+        local: send no stops, see `stay_here`.
     """
     dialect = dialect_of(path)
     if dialect is None:
@@ -116,11 +126,12 @@ def read_exchange(
         plan = providers.plan(compiled, known or _ASSUMED[dialect], model_of(dialect, path, body), must_name=must_name)
     except (TypeError, ValueError):
         return None
-    enforced = plan.enforce if known else list(compiled.stops)
+    send = [] if local else plan.send
+    enforced = plan.enforce if known and not local else list(compiled.stops)
     if not enforced:
         return None
     try:
-        changed = plan.send != given and put_stops(body, field, plan.send)
+        changed = send != given and put_stops(body, field, send)
     except ValueError:
         return None
     made = json.dumps(body, separators=(",", ":")).encode() if changed else raw

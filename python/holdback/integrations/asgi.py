@@ -30,7 +30,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdback import StopSet, providers
-from holdback.integrations._requests import Exchange, read_exchange
+from holdback.integrations._requests import Exchange, read_exchange, stay_here
 from holdback.integrations._streams import acut_bytes, cut_bytes, over, rest_of
 from holdback.stop_fields import dialect_of
 from holdback.wire import Cutter, Dialect, WireError
@@ -128,6 +128,7 @@ class StopMiddleware:
                 provider=self.provider,
                 stop=self.stop,
                 must_name=self.must_name,
+                local=stay_here(self.options),
             )
         if exchange is None:
             await self.app(scope, _replayed(messages, receive), send)

@@ -21,7 +21,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdback import StopSet, providers
-from holdback.integrations._requests import Exchange, read_exchange
+from holdback.integrations._requests import Exchange, read_exchange, stay_here
 from holdback.integrations._streams import acut_bytes, cut_bytes
 from holdback.wire import Cutter, WireError
 
@@ -102,6 +102,7 @@ class _Rules:
             provider=self.provider,
             stop=self.stop,  # type: ignore[arg-type]  # text, or no request would be understood
             must_name=self.must_name,
+            local=stay_here(self.options),
         )
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import holdback
 from holdback import providers
+from holdback.integrations._requests import stay_here
 from holdback.integrations._streams import acut_bytes
 from holdback.wire import Cutter, WireError
 
@@ -88,7 +89,7 @@ def _logger_class() -> Any:
             self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
         ) -> Any:
             """Note the stops, and leave those in the request that the model takes."""
-            return prepare(data, call_type, must_name=self.must_name)
+            return prepare(data, call_type, must_name=self.must_name, local=stay_here(self.options))
 
         async def async_post_call_streaming_iterator_hook(
             self, user_api_key_dict: Any, response: Any, request_data: dict[str, Any]
@@ -111,8 +112,10 @@ def _logger_class() -> Any:
 # --- the request -------------------------------------------------------------------------------------------------------------
 
 
-def prepare(data: dict[str, Any], call_type: str, *, must_name: bool = False) -> dict[str, Any]:
+def prepare(data: dict[str, Any], call_type: str, *, must_name: bool = False, local: bool = False) -> dict[str, Any]:
     """Take from a request the stops that its model would refuse, and note all of them in its metadata.
+
+    With `local` none is left: `must_name` and the options of the stream decide, see `stay_here`.
 
     Stops that are no list of strings, or that cannot be compiled, stay: LiteLLM or the provider will say so.
     """
@@ -133,7 +136,7 @@ def prepare(data: dict[str, Any], call_type: str, *, must_name: bool = False) ->
     if not isinstance(notes, dict):
         return data
     notes[NOTE] = list(listed)
-    if made.send:
+    if made.send and not local:
         data[field] = made.send
     else:
         del data[field]
