@@ -17,7 +17,7 @@ import httpx
 import pytest
 from upstream import DONE, JSON, Upstream, chat, message_end, message_start, message_text
 
-from holdback import StopSet
+from holdback import StopSet, providers
 from holdback.integrations import litellm as ours
 
 STOPS = ["\n\nUser:", "###", "</answer>", "Observation:", "<|im_end|>", "STOP"]
@@ -272,12 +272,15 @@ def test_nonsense_is_left_to_litellm(bad):
     assert ours.prepare({"model": "m", "stop": STOPS}, "aembedding") == {"model": "m", "stop": STOPS}
 
 
-def test_stops_that_only_we_can_place_are_not_sent():
+def test_stops_that_only_we_can_place_are_not_sent(monkeypatch):
     """The options of the logger say where stops count; a provider would end elsewhere."""
-    mine = ours.stop_logger(asleep_inside=[("<think>", "</think>")])
-    data = {"model": "openai/gpt-4o", "stop": ["a", "b"]}
-    sent = asyncio.run(mine.async_pre_call_hook(None, None, dict(data), "acompletion"))
-    assert "stop" not in sent
-    assert ours.noted(sent).stops == ("a", "b")
-    plain = ours.stop_logger(must_name=False)
-    assert asyncio.run(plain.async_pre_call_hook(None, None, dict(data), "acompletion"))["stop"] == ["a", "b"]
+    monkeypatch.setattr(ours, "_limits", lambda *_: providers.get("vllm"))
+
+    def sent(**options):
+        data = {"model": "m", "stop": ["a", "b"]}
+        return asyncio.run(ours.stop_logger(**options).async_pre_call_hook(None, None, data, "acompletion"))
+
+    scoped = sent(asleep_inside=[("<think>", "</think>")])
+    assert "stop" not in scoped
+    assert ours.noted(scoped).stops == ("a", "b")
+    assert sent()["stop"] == ["a", "b"]
