@@ -150,6 +150,14 @@ def test_what_every_piece_repeats_is_not_joined() -> None:
     assert made["reasoning_details"] == [{**details[0], "text": "ab"}]
 
 
+def test_geminis_citations_come_together() -> None:
+    whole = assembly("gemini", "", {})
+    for uri, finish in (("1", None), ("2", None), ("2", "STOP")):
+        cited = {"content": {"parts": [{"text": uri}]}, "citationMetadata": {"citations": [{"uri": uri}]}}
+        whole.add({"candidates": [cited | ({"finishReason": finish} if finish else {})]})
+    assert whole.body()["candidates"][0]["citationMetadata"] == {"citations": [{"uri": "1"}, {"uri": "2"}]}
+
+
 def test_a_list_of_pieces_has_a_limit() -> None:
     calls = [{"index": index, "id": f"c{index}"} for index in range(20_000)]
     with pytest.raises(ValueError, match="more than 1024"):

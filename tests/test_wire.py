@@ -519,6 +519,28 @@ def test_an_end_is_not_written_into_another_item() -> None:
     assert done["response.completed"]["response"]["output"] == [made]
 
 
+def test_an_end_repeats_the_annotations_and_log_probabilities_that_left() -> None:
+    place = {"item_id": "m", "output_index": 0, "content_index": 0}
+    note = {"type": "url_citation", "url": "x"}
+
+    def delta(*tokens: str) -> dict[str, Any]:
+        probs = [entry(token) for token in tokens]
+        return {"type": "response.output_text.delta", **place, "delta": "".join(tokens), "logprobs": probs}
+
+    annotation = {"type": "response.output_text.annotation.added", **place, "annotation": note}
+    for template in (
+        [],
+        [{"type": "response.content_part.added", **place, "part": {"text": "", "annotations": [], "logprobs": []}}],
+    ):
+        out = run(Cutter("openai.responses", STOPS), sse(*template, delta("a", " E"), annotation, delta("ND", " b")))
+        done = {event["type"]: event for event in events(out)}
+        part = done["response.content_part.done"]["part"]
+        assert (part["text"], part["annotations"]) == ("a ", [note])
+        left = [entry("a"), entry(" E")]  # with the first character of its token
+        assert part["logprobs"] == done["response.output_text.done"]["logprobs"] == left
+        assert done["response.completed"]["response"]["output"][0]["content"] == [part]
+
+
 def test_a_drained_response_that_ran_into_its_limit_is_complete() -> None:
     part = {"type": "output_text", "text": "a END b", "logprobs": [entry("a"), entry(" END"), entry(" b")]}
     item = {"type": "message", "status": "incomplete", "content": [part, {"type": "refusal", "refusal": "x"}]}

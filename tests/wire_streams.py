@@ -414,7 +414,7 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
         halves = [deltas] if noise.random() < 0.7 else [deltas[: len(deltas) // 2], deltas[len(deltas) // 2 :]]
         for content, half in enumerate(halves):
             place = {"item_id": f"i{index}", "output_index": index, "content_index": content}
-            part: Json = {"type": name, "text": ""} | ({"logprobs": []} if kind == "text" else {})
+            part: Json = {"type": name, "text": ""} | ({"logprobs": [], "annotations": []} if kind == "text" else {})
             if noise.random() < 0.8:
                 made.append({"type": "response.content_part.added", **place, "part": dict(part)})
             rows: list[Json] = []
@@ -423,6 +423,9 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
                 rows += probs
                 more = {"logprobs": probs} if kind == "text" else {}
                 made.append({"type": f"response.{name}.delta", **place, "delta": text, **more})
+                if kind == "text" and noise.random() < 0.1:
+                    note = {"type": "url_citation", "title": text}
+                    made.append({"type": "response.output_text.annotation.added", **place, "annotation": note})
             text = "".join(half)
             part |= {"text": text} | ({"logprobs": rows} if kind == "text" else {})
             item["content"].append(part)

@@ -183,6 +183,11 @@ class Responses(Events):
         self.response: Json | None = None
         self.item: Json | None = None
         self.item_at: int | None = None
+        self.told: tuple[Any, list[Any], list[Any]] = (
+            None,
+            [],
+            [],
+        )  # of the last part: annotations and log-probabilities
         self.part: Json | None = None
         self.items: list[Any] = []
         self.parts: list[Any] = []
@@ -223,7 +228,14 @@ class Responses(Events):
             self.number = data["sequence_number"]
         self.put(frame, data, touched)
 
+    def told_of(self, part: tuple[int, int]) -> tuple[list[Any], list[Any]]:
+        if self.told[0] != part:
+            self.told = (part, [], [])
+        return self.told[1], self.told[2]
+
     def remember(self, data: Json, kind: str) -> None:
+        if kind == "output_text.annotation.added":
+            self.told_of((data.get("output_index", 0), data.get("content_index", 0)))[0].append(data["annotation"])
         if kind in ("created", "in_progress"):
             self.response = data["response"]
         elif kind == "output_item.added":
@@ -247,6 +259,7 @@ class Responses(Events):
             kept = sort_entries(lane, columns, start, bool(match))
             if kept is not None:
                 data["logprobs"] = kept[0]
+            self.told_of(key[:2])[1].extend(data.get("logprobs") or [])
         if lane.holds:
             self.patterns[key] = frame
         self.numbered(frame, data, touched or lane.holds)
@@ -260,6 +273,7 @@ class Responses(Events):
         text, match = lane.flush()
         entries = [values[0] for _, values in lane.entries if values[0] is not ABSENT]
         lane.entries = []
+        self.told_of(key[:2])[1].extend(entries)
         made = copy.deepcopy(self.patterns[key].data)
         made["delta"] = text
         if isinstance(made.get("logprobs"), list):
@@ -294,16 +308,18 @@ class Responses(Events):
         if self.item_at not in (None, output):
             self.item, self.part, self.parts = None, None, []
         place = {"item_id": self.item_id, "output_index": output, "content_index": content}
+        notes, probs = self.told_of((output, content))
         if self.closed < 1:
-            self.numbered_own(f"{name}.done", **place, text=lane.said, **({} if reasoning else {"logprobs": []}))
+            self.numbered_own(f"{name}.done", **place, text=lane.said, **({} if reasoning else {"logprobs": probs}))
         if self.part is not None and isinstance(self.part.get("text"), str):
             part = (
                 self.part
                 | {"text": lane.said}
-                | ({"logprobs": []} if isinstance(self.part.get("logprobs"), list) else {})
+                | ({"logprobs": probs} if isinstance(self.part.get("logprobs"), list) else {})
+                | ({"annotations": notes} if notes and isinstance(self.part.get("annotations"), list) else {})
             )
         else:
-            part = {"type": name, "text": lane.said} | ({} if reasoning else {"annotations": [], "logprobs": []})
+            part = {"type": name, "text": lane.said} | ({} if reasoning else {"annotations": notes, "logprobs": probs})
         if self.closed < 2:
             self.numbered_own("content_part.done", **place, part=part)
         parts = [*self.parts, part]

@@ -243,6 +243,12 @@ class _Gemini:
                     content = candidate.setdefault("content", {"parts": []})
                     self._add_parts(content["parts"], value.get("parts") or [])
                     content.update((name, inner) for name, inner in value.items() if name != "parts")
+                elif key == "citationMetadata" and isinstance(value, dict):
+                    have = candidate.setdefault(key, {}).get("citations") or []
+                    more = [
+                        cite for cite in value.get("citations") or [] if cite not in have
+                    ]  # each event brings its own
+                    candidate[key] = {**value, "citations": [*have, *more]}
                 elif key == "logprobsResult" and isinstance(value, dict):
                     _merge(candidate.setdefault(key, {}), value)
                 else:

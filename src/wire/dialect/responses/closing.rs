@@ -7,7 +7,7 @@ use super::super::super::json::Span;
 use super::super::put;
 use super::reading::{Object, object};
 use super::repeats::{applied, complete};
-use super::{Matched, PART, Responses};
+use super::{Matched, PART, Responses, Told};
 
 impl Responses {
     /// The four closing events, after the stream's own templates.
@@ -18,6 +18,7 @@ impl Responses {
             self.part.clear();
             self.parts.clear();
         }
+        self.told.of((*output, *content));
         let kind = PART[usize::from(*reasoning)];
         let mut place = b",\"item_id\":".to_vec();
         put::quoted(item_id, &mut place);
@@ -26,7 +27,7 @@ impl Responses {
         let mut text_done = place.clone();
         put::field("text", said, &mut text_done);
         if !reasoning {
-            text_done.extend_from_slice(b",\"logprobs\":[]");
+            text_done.extend_from_slice(&[b",\"logprobs\":[", self.told.logprobs.as_slice(), b"]"].concat());
         }
         if *closed < 1 {
             self.own(cx, &format!("response.{kind}.done"), &text_done, after);
@@ -66,17 +67,27 @@ impl Responses {
 
     fn closed_part(&self, kind: &str, said: &[u8]) -> Vec<u8> {
         let whole = Span { start: 0, end: self.part.len() };
-        if let Ok(Object { text: Some(text), logprobs, .. }) = object(&self.part, whole) {
+        let Told { annotations, logprobs: told, .. } = &self.told;
+        let list = |inside: &[u8]| [b"[", inside, b"]"].concat();
+        if let Ok(Object { text: Some(text), logprobs, annotations: notes, .. }) = object(&self.part, whole) {
             let mut edits = Edits::default();
             edits.replace(text, said);
             if let Some(logprobs) = logprobs {
-                edits.replace(logprobs, b"[]");
+                edits.replace(logprobs, &list(told));
+            }
+            if let Some(notes) = notes.filter(|_| !annotations.is_empty()) {
+                edits.replace(notes, &list(annotations));
             }
             return applied(&self.part, &mut edits);
         }
         let mut part = format!("{{\"type\":\"{kind}\"").into_bytes();
         put::field("text", said, &mut part);
-        part.extend_from_slice(if kind == PART[0] { b",\"annotations\":[],\"logprobs\":[]}" } else { b"}" });
+        if kind == PART[0] {
+            part.extend_from_slice(
+                &[b",\"annotations\":", list(annotations).as_slice(), b",\"logprobs\":", &list(told)].concat(),
+            );
+        }
+        part.push(b'}');
         part
     }
 

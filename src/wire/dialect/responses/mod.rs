@@ -42,6 +42,37 @@ pub(in super::super) struct Responses {
     items: Vec<u8>,
     parts: Vec<u8>,
     after: Vec<u8>,
+    told: Told,
+}
+
+/// What has left beside the text of the part being read: an end repeats it. Raw, with commas.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    /// The part's output and content index.
+    of: Option<(u32, u32)>,
+    annotations: Vec<u8>,
+    logprobs: Vec<u8>,
+}
+
+impl Told {
+    /// Of this part, and of no other.
+    fn of(&mut self, part: (u32, u32)) -> &mut Self {
+        if self.of != Some(part) {
+            self.of = Some(part);
+            self.annotations.clear();
+            self.logprobs.clear();
+        }
+        self
+    }
+}
+
+/// Appends to a list in the making.
+fn append(list: &mut Vec<u8>, more: &[u8]) {
+    let more = more.trim_ascii();
+    if !list.is_empty() && !more.is_empty() {
+        list.push(b',');
+    }
+    list.extend_from_slice(more);
 }
 
 #[derive(Clone, Debug)]
@@ -125,14 +156,7 @@ impl Responses {
             buffer.clear();
             buffer.extend_from_slice(span.map_or(&[], |span| span.of(event.json)));
         };
-        let append = |buffer: &mut Vec<u8>, span: Option<Span>| {
-            if let Some(span) = span {
-                if !buffer.is_empty() {
-                    buffer.push(b',');
-                }
-                buffer.extend_from_slice(span.of(event.json));
-            }
-        };
+        let of = |span: Option<Span>| span.map_or(&[][..], |span| span.of(event.json));
         match kind {
             b"response.created" | b"response.in_progress" | b"response.queued" => keep(&mut self.response, found.response),
             b"response.output_item.added" => {
@@ -141,10 +165,14 @@ impl Responses {
                 keep(&mut self.item, found.item);
                 self.item_at = found.output;
             }
+            b"response.output_text.annotation.added" => {
+                let part = (found.output.unwrap_or(0), found.content);
+                append(&mut self.told.of(part).annotations, of(found.annotation));
+            }
             b"response.content_part.added" => keep(&mut self.part, found.part),
-            b"response.content_part.done" => append(&mut self.parts, found.part),
+            b"response.content_part.done" => append(&mut self.parts, of(found.part)),
             b"response.output_item.done" => {
-                append(&mut self.items, found.item);
+                append(&mut self.items, of(found.item));
                 self.item.clear();
                 self.parts.clear();
             }
@@ -156,7 +184,8 @@ impl Responses {
     fn check_limit(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
         let limit = cx.options.max_text_bytes;
         let said: usize = self.blocks.open.iter().map(|block| block.lane.said().len()).sum();
-        if said + self.items.len() + self.parts.len() > limit {
+        let told = self.told.annotations.len() + self.told.logprobs.len();
+        if said + self.items.len() + self.parts.len() + told > limit {
             return Err(Fault::Limit { what: "bytes of text to be repeated at the end (max_text_bytes)", limit });
         }
         let held: usize = self.blocks.open.iter().map(|block| block.lane.entries.bytes()).fold(0, usize::saturating_add);
@@ -188,9 +217,13 @@ impl Responses {
         let progress = Progress { start, end, left, holds, over: matched.is_some() };
         if found.logprobs.is_some() || !lane.entries.is_empty() {
             cx.entries.iter_mut().for_each(Vec::clear);
-            if lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries) {
+            let sorted = lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries);
+            let inside = |array: Span| Span { start: array.start + 1, end: array.end - 1 };
+            let left = if sorted { &cx.entries[0] } else { found.logprobs.map_or(&[][..], |array| inside(array).of(event.json)) };
+            append(&mut self.told.of((key.0, key.1)).logprobs, left);
+            if sorted {
                 match found.logprobs {
-                    Some(array) => self.edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &cx.entries[0]),
+                    Some(array) => self.edits.replace(inside(array), &cx.entries[0]),
                     None => self.edits.insert(span.end + 1, &[b",\"logprobs\":[", cx.entries[0].as_slice(), b"]"].concat()),
                 }
             }
@@ -232,6 +265,7 @@ impl Responses {
         let matched = block.lane.flush(&mut cx.scratch.text);
         cx.entries.iter_mut().for_each(Vec::clear);
         block.lane.entries.flush(cx.entries);
+        append(&mut self.told.of((block.key.0, block.key.1)).logprobs, &cx.entries[0]);
         let (pattern, span) = block.pattern.as_ref()?;
         let mut edits = Edits::default();
         edits.replace(*span, &cx.scratch.text);

@@ -15,6 +15,7 @@ pub(super) struct Found {
     pub(super) text: Option<Span>,
     pub(super) logprobs: Option<Span>,
     pub(super) part: Option<Span>,
+    pub(super) annotation: Option<Span>,
     pub(super) item: Option<Span>,
     pub(super) response: Option<Span>,
 }
@@ -46,6 +47,7 @@ pub(super) fn scan(json: &[u8]) -> Result<Found> {
             b"sequence_number" => &mut found.sequence,
             b"logprobs" if kind == Kind::Array => &mut found.logprobs,
             b"part" if kind == Kind::Object => &mut found.part,
+            b"annotation" if kind == Kind::Object => &mut found.annotation,
             b"item" if kind == Kind::Object => &mut found.item,
             b"response" if kind == Kind::Object => &mut found.response,
             _ => return cursor.skip().map(|_| ()),
@@ -64,6 +66,7 @@ pub(super) struct Object {
     pub(super) kind: Option<Span>,
     pub(super) text: Option<Span>,
     pub(super) logprobs: Option<Span>,
+    pub(super) annotations: Option<Span>,
     pub(super) status: Option<Span>,
     pub(super) incomplete: Option<Span>,
     /// `content` or `output`.
@@ -81,6 +84,7 @@ pub(super) fn object(json: &[u8], span: Span) -> Result<Object> {
             b"text" if string => &mut found.text,
             b"output_text" if string => &mut found.output_text,
             b"logprobs" if kind == Kind::Array => &mut found.logprobs,
+            b"annotations" if kind == Kind::Array => &mut found.annotations,
             b"status" => &mut found.status,
             b"incomplete_details" => &mut found.incomplete,
             b"content" | b"output" if kind == Kind::Array => &mut found.list,
