@@ -158,6 +158,13 @@ def test_geminis_citations_come_together() -> None:
     assert whole.body()["candidates"][0]["citationMetadata"] == {"citations": [{"uri": "1"}, {"uri": "2"}]}
 
 
+def test_headers_with_control_characters_are_left_out() -> None:
+    assert end_to_end([(b"x-a", b"1\x012"), (b"x-b", b"1\t2"), (b"x-c", "caf\u00e9".encode())]) == [
+        (b"x-b", b"1\t2"),
+        (b"x-c", "caf\u00e9".encode()),
+    ]
+
+
 def test_a_list_of_pieces_has_a_limit() -> None:
     calls = [{"index": index, "id": f"c{index}"} for index in range(20_000)]
     with pytest.raises(ValueError, match="more than 1024"):

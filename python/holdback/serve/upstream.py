@@ -24,6 +24,8 @@ TOO_LONG = "answer_too_long"
 MAX_TRIES = 8
 """Kept connections that one request may find closed, one after the other; after a restart of the upstream they all are."""
 
+_CONTROLS = bytes({*range(32), 127} - {ord("\t")})
+
 HOP_BY_HOP = frozenset(
     (
         b"connection",
@@ -49,8 +51,11 @@ class UpstreamError(Exception):
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]], *without: bytes) -> Headers:
-    """The headers that go on to the other side: not those of the connection, not those that it names, not ``without``."""
-    headers = list(headers)
+    """The headers that go on to the other side: not those of the connection, not those that it names, not ``without``.
+
+    Nor one with control characters in it, which a server takes for an attack and answers nothing at all.
+    """
+    headers = [header for header in headers if len(header[1].translate(None, _CONTROLS)) == len(header[1])]
     dropped = HOP_BY_HOP.union(without)
     for name, value in headers:
         if name.lower() == b"connection":
