@@ -116,6 +116,14 @@ def test_reasoning_is_cut_on_demand_only(field: str) -> None:
     assert cutter.ended
 
 
+def test_thoughts_under_two_names_are_refused_where_they_would_be_read() -> None:
+    """Some servers send both for a while, so that old clients go on."""
+    frame = sse(chat(None, delta={"reasoning": "a END", "reasoning_content": "a END"}))
+    assert run(Cutter("openai.chat", STOPS), frame) == frame
+    with pytest.raises(WireError, match="thoughts under two names"):
+        Cutter("openai.chat", STOPS, cut_reasoning=True).feed(frame)
+
+
 def test_held_reasoning_leaves_before_the_answer_begins() -> None:
     cutter = Cutter("openai.chat", STOPS, cut_reasoning=True)
     out = cutter.feed(sse(chat(delta={"reasoning": "hm E"}), chat("yes")))

@@ -11,7 +11,7 @@ use super::edit::Edits;
 use super::event::{Event, Pattern};
 use super::json::Span;
 use super::lane::{self, Lane, Taken};
-use super::layout::{Layout, Make, Part, Shape};
+use super::layout::{Layout, Make, Part, Shape, Text};
 use super::options::{OnError, OnMatch};
 use super::template::Template;
 use super::{Context, Fault};
@@ -139,6 +139,17 @@ impl Choices {
             // All texts are checked before any is taken, so that a frame that cannot be read changes nothing.
             for found in &layout.texts {
                 cx.scratch.check(found.span.of(event.json)).map_err(|what| lane::malformed(what, found.span))?;
+            }
+            // Read as one text, each would break the other off; read as two, what is held of one could leave without the other.
+            let twice =
+                |a: &Text, b: &Text| a.choice == b.choice && a.field != b.field && !a.span.is_empty() && !b.span.is_empty();
+            let mut before: Option<&Text> = None;
+            for text in layout.texts.iter().filter(|text| cx.options.cut_reasoning && text.part == Part::Reasoning) {
+                if before.is_some_and(|before| twice(before, text)) {
+                    let what = "thoughts under two names in one delta, which cut_reasoning cannot read";
+                    return Err(lane::malformed(what, text.span).into());
+                }
+                before = Some(text);
             }
         }
         // So are the choices: one more than there may be is found before any text is taken.
