@@ -94,14 +94,13 @@ impl<'a> Chars<'a> {
     }
 }
 
-/// Whether any unit is `wanted`: in long text by blocks without an early exit, so that the compiler can use vector instructions.
+/// Whether any unit is `wanted`, by blocks without an early exit: the compiler can use vector instructions, and even four units are read
+/// faster without a branch for each.
 #[inline]
 fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
     const BLOCK: usize = 64;
-    if units.len() < BLOCK {
-        return units.iter().any(|&unit| wanted(unit));
-    }
-    units.chunks(BLOCK).any(|block| block.iter().fold(false, |seen, &unit| seen | wanted(unit)))
+    let in_block = |block: &[U]| block.iter().fold(false, |seen, &unit| seen | wanted(unit));
+    if units.len() < BLOCK { in_block(units) } else { units.chunks(BLOCK).any(in_block) }
 }
 
 /// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this is called.
