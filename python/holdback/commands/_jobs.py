@@ -246,7 +246,7 @@ def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[
         try:
             while True:
                 for block in islice(waiting, 2 * workers - len(under_way)):
-                    under_way[pool.submit(_do_in_worker, block)] = block
+                    under_way[_submitted(pool, block)] = block
                 if not under_way:
                     return
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -258,6 +258,16 @@ def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[
             raise CommandError(
                 "a worker process died (out of memory?): go on with --resume, perhaps with fewer --workers"
             ) from error
+
+
+def _submitted(pool: ProcessPoolExecutor, block: Block) -> Future[Tally]:
+    try:
+        return pool.submit(_do_in_worker, block)
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # A pool that is just finding out that it is broken has closed its own pipes: "handle is closed", "bad value(s) in fds_to_keep".
+        raise BrokenProcessPool(str(error)) from error
 
 
 _work: Work  # in a worker: what it was started for
