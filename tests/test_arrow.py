@@ -192,11 +192,11 @@ def test_how_it_shows() -> None:
     assert isinstance(kept, ArrowStrings)
     assert repr(kept) == "<ArrowStrings: 8 rows, 2 null>"
     with pytest.raises(TypeError):
-        ArrowStrings()  # type: ignore[call-arg]
+        ArrowStrings()  # type: ignore[call-arg]  # that it cannot be made is what is tested
 
 
 def test_a_list_stays_a_list() -> None:
-    class Texts(list):  # type: ignore[type-arg]
+    class Texts(list):  # type: ignore[type-arg]  # of whatever: a list that is not exactly one
         pass
 
     for many in (["a###b"], ("a###b",), iter(["a###b"]), Texts(["a###b"])):
