@@ -114,33 +114,33 @@ test-threads: $(STAMPS)/dev $(STAMPS)/build ## the Python tests again, each in s
 	@$(PIP) install --group threads
 	$(PY) -m pytest --quiet --parallel-threads=4 --ignore=tests/test_cli_cut.py --ignore=tests/test_layering.py tests
 
-# Not part of `make test` or of CI: installing takes as long as all other checks together. An environment of its own: the neighbours bring a hundred packages, and what types are checked against should not change.
-NEIGHBOURS := $(VENV)/integrations
+# Not part of `make test` or of CI: installing takes as long as all other checks together. An environment of its own: the integrated packages bring a hundred packages, and what types are checked against should not change.
+INTEGRATIONS := $(VENV)/integrations
 ifeq ($(OS),Windows_NT)
-NEIGHBOURS_PY := $(NEIGHBOURS)/Scripts/python
+INTEGRATIONS_PY := $(INTEGRATIONS)/Scripts/python
 else
-NEIGHBOURS_PY := $(NEIGHBOURS)/bin/python
+INTEGRATIONS_PY := $(INTEGRATIONS)/bin/python
 endif
 
 $(STAMPS)/integrations: pyproject.toml $(STAMPS)/venv
-	$(call say,Neighbours in $(NEIGHBOURS) (minutes))
-	@$(PY) -m venv --clear $(NEIGHBOURS)
-	@$(NEIGHBOURS_PY) -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
-	@$(NEIGHBOURS_PY) -m pip --quiet --disable-pip-version-check install --group dev-integrations
+	$(call say,Integrations in $(INTEGRATIONS) (minutes))
+	@$(PY) -m venv --clear $(INTEGRATIONS)
+	@$(INTEGRATIONS_PY) -m pip --quiet --disable-pip-version-check install --upgrade 'pip>=25.1'
+	@$(INTEGRATIONS_PY) -m pip --quiet --disable-pip-version-check install --group dev-integrations
 	@touch $@
 
 test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters against the real packages (installs them: minutes)
-	$(call say,Neighbours)
-	PYTHONPATH=python $(NEIGHBOURS_PY) -m pytest --quiet -W default -W error::ResourceWarning \
-	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what neighbours deprecate is theirs, what is left open may be ours
+	$(call say,Integrations)
+	PYTHONPATH=python $(INTEGRATIONS_PY) -m pytest --quiet -W default -W error::ResourceWarning \
+	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what those packages deprecate is theirs, what is left open may be ours
 
-RIVALS := "pyahocorasick>=2.3,<3" "ahocorasick-rs>=1,<2" "daachorse>=0.5,<0.6" "hyperscan>=0.9,<0.10" "pyperscan>=0.4,<0.5"
-$(STAMPS)/rivals: Makefile $(STAMPS)/dev
-	$(call say,Rivals for the benchmarks)
-	@for rival in $(RIVALS); do $(PIP) install --only-binary :all: "$$rival" || echo "left out: $$rival"; done
+PEERS := "pyahocorasick>=2.3,<3" "ahocorasick-rs>=1,<2" "daachorse>=0.5,<0.6" "hyperscan>=0.9,<0.10" "pyperscan>=0.4,<0.5"
+$(STAMPS)/peers: Makefile $(STAMPS)/dev
+	$(call say,Peers for the benchmarks)
+	@for peer in $(PEERS); do $(PIP) install --only-binary :all: "$$peer" || echo "left out: $$peer"; done
 	@touch $@
 
-bench: $(STAMPS)/rivals $(STAMPS)/build ## all benchmarks, results in benches/results (minutes; run nothing beside them)
+bench: $(STAMPS)/peers $(STAMPS)/build ## all benchmarks, results in benches/results (minutes; run nothing beside them)
 	$(call say,Benchmarks)
 	$(PY) -m benches.run
 

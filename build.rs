@@ -1,5 +1,6 @@
-//! Passes on what kind of Python the binding is built for (`Py_GIL_DISABLED`, `Py_LIMITED_API`, `Py_3_x`), and takes the docstrings for
-//! `help()` out of the stub, so that there is one text of each.
+//! Passes on what kind of Python the binding is built for (`Py_GIL_DISABLED`, `Py_LIMITED_API`,
+//! `Py_3_x`), and takes the docstrings for `help()` out of the stub, so that there is one text of
+//! each.
 
 fn main() {
     #[cfg(feature = "python")]
@@ -9,7 +10,8 @@ fn main() {
     }
 }
 
-/// The binding says `#[doc = doc!("StopSet.stream")]`; a name that the stub has no text for does not compile.
+/// The binding says `#[doc = doc!("StopSet.stream")]`; a name that the stub has no text for does
+/// not compile.
 #[cfg(feature = "python")]
 mod docstrings {
     use std::path::Path;
@@ -19,7 +21,8 @@ mod docstrings {
 
     pub(crate) fn write(stub: &str) {
         println!("cargo::rerun-if-changed={stub}");
-        let text = fs::read_to_string(stub).unwrap_or_else(|error| panic!("cannot read {stub}: {error}"));
+        let text =
+            fs::read_to_string(stub).unwrap_or_else(|error| panic!("cannot read {stub}: {error}"));
         let out = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join("docstrings");
         fs::create_dir_all(&out).expect("cargo's directory can be written to");
         for (name, doc) in docstrings(&text) {
@@ -35,7 +38,9 @@ mod docstrings {
         while let Some(line) = lines.next() {
             let code = line.trim_start();
             let indent = line.len() - code.len();
-            let word = |rest: &str| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+            let word = |rest: &str| {
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+            };
             if let Some(rest) = code.strip_prefix("class ") {
                 class = word(rest);
                 name.clone_from(&class);

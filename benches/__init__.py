@@ -1,1 +1,3 @@
-"""Benchmarks: named workloads, rivals behind one adapter, the floor. docs/performance.md says how to run and read them."""
+"""Benchmarks: named workloads, peers behind one adapter, the floor. docs/performance.md says how to
+run and read them.
+"""

@@ -1,4 +1,6 @@
-"""One chart: what a token costs, for holdback, the floor and each rival, with 4 and with 256 stops. Bars on a logarithmic scale."""
+"""One chart: what a token costs, for holdback, the floor and each peer, with 4 and with 256 stops.
+Bars on a logarithmic scale.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,14 @@ def shown(value: float) -> str:
 
 def draw(suites: dict[str, dict[str, Any]]) -> str:
     """The chart as SVG; sides in the order of their time with 4 stops."""
-    sides = {count: suites.get(f"token stream, {count} stops", {}).get("sides", {}) for count in COUNTS}
+    sides = {
+        count: suites.get(f"token stream, {count} stops", {}).get("sides", {}) for count in COUNTS
+    }
     names = sorted(sides[COUNTS[0]], key=lambda name: sides[COUNTS[0]][name]["min"])
-    values = [side[name]["min"] for side in sides.values() for name in names if name in side] or [10, 100]
+    values = [side[name]["min"] for side in sides.values() for name in names if name in side] or [
+        10,
+        100,
+    ]
     low, high = math.floor(math.log10(min(values))), math.log10(max(values))
     height = TOP + ROW * len(names) + 30
 
@@ -46,12 +53,18 @@ def draw(suites: dict[str, dict[str, Any]]) -> str:
         y = TOP + row * ROW
         parts.append(f'<g class="{"ours" if name == "holdback" else "other"}">')
         weight = ' font-weight="600"' if name in ("holdback", "floor") else ""
-        parts.append(f'<text text-anchor="end" x="{LEFT - 10}" y="{y + 17}"{weight}>{escape(name)}</text>')
+        parts.append(
+            f'<text text-anchor="end" x="{LEFT - 10}" y="{y + 17}"{weight}>{escape(name)}</text>'
+        )
         for at, (count, kind) in enumerate(zip(COUNTS, ("few", "many"), strict=True)):
             if name in sides[count]:
                 value, top = sides[count][name]["min"], y + at * 13
-                parts.append(f'<rect class="{kind}" x="{LEFT}" y="{top}" width="{x(value) - LEFT:.1f}" height="12"/>')
-                parts.append(f'<text class="small" x="{x(value) + 5:.1f}" y="{top + 10}">{shown(value)}</text>')
+                parts.append(
+                    f'<rect class="{kind}" x="{LEFT}" y="{top}" width="{x(value) - LEFT:.1f}" height="12"/>'
+                )
+                parts.append(
+                    f'<text class="small" x="{x(value) + 5:.1f}" y="{top + 10}">{shown(value)}</text>'
+                )
         parts.append("</g>")
     return "\n".join(
         [

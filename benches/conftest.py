@@ -1,4 +1,4 @@
-"""What the suites share: the timer, the rivals, and the refusal to time a debug build."""
+"""What the suites share: the timer, the peers, and the refusal to time a debug build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ HERE = Path(__file__).parent
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("benchmark_enable", False) and _core.__profile__ != "release":
-        pytest.exit(f"holdback._core is a {_core.__profile__} build: its numbers mean nothing. Run `make build`.", 2)
+        pytest.exit(
+            f"holdback._core is a {_core.__profile__} build: its numbers mean nothing. Run `make build`.",
+            2,
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,7 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def timer(benchmark: Any) -> Timer:
-    """Where benchmarks are disabled, as in the ordinary test run, everything runs once on little text."""
+    """Where benchmarks are disabled, as in the ordinary test run, everything runs once on little
+    text.
+    """
     return Timer(benchmark)
 
 
@@ -46,8 +51,11 @@ def c_floor() -> type[Peer]:
 
 
 @pytest.fixture(scope="session")
-def rivals() -> dict[str, type[Peer]]:
-    """Holdback, the floor if there is one, and all that is installed. `HOLDBACK_BENCH_PEERS=none` leaves the last out."""
+def peers() -> dict[str, type[Peer]]:
+    """Holdback, the floor if there is one, and all that is installed.
+
+    `HOLDBACK_BENCH_PEERS=none` leaves the last out.
+    """
     found: dict[str, type[Peer]] = {Holdback.name: Holdback}
     try:
         floor.load()

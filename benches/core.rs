@@ -1,6 +1,8 @@
-//! The core by itself, without Python: tokens, long documents, construction. `cargo bench` runs it; `make bench` does too.
+//! The core by itself, without Python: tokens, long documents, construction. `cargo bench` runs it;
+//! `make bench` does too.
 //!
-//! Texts are made here, from words and code in a fixed order that looks like none; each run checks that its text passes.
+//! Texts are made here, from words and code in a fixed order that looks like none; each run checks
+//! that its text passes.
 
 use std::hint::black_box;
 
@@ -89,7 +91,8 @@ fn feed_all(stream: &mut Stream, chunks: &[&str], out: &mut String) {
 /// Text in chunks of a size, one group for each size: tokens of 4 bytes, documents of 1 MiB.
 fn feed(criterion: &mut Criterion, name: &str, length: usize, size: usize, counts: &[usize]) {
     let text = text(length);
-    let chunks: Vec<&str> = (0..text.len()).step_by(size).map(|at| &text[at..text.len().min(at + size)]).collect();
+    let chunks: Vec<&str> =
+        (0..text.len()).step_by(size).map(|at| &text[at..text.len().min(at + size)]).collect();
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Bytes(text.len() as u64));
     for &count in counts {
@@ -113,7 +116,11 @@ fn construction(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("construction, by stops");
     for count in [1, 4, 16, 256, 10_000] {
         group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-            bencher.iter_batched(|| stops(count), |list| StopSet::new(black_box(list)), BatchSize::SmallInput);
+            bencher.iter_batched(
+                || stops(count),
+                |list| StopSet::new(black_box(list)),
+                BatchSize::SmallInput,
+            );
         });
     }
     group.finish();

@@ -1,15 +1,17 @@
-"""The experiment that sets DETACH_UNITS (src/python/stream.rs): from which length of a chunk on the GIL is released.
+"""The experiment that sets DETACH_UNITS (src/python/stream.rs): from which length of a chunk on the
+GIL is released.
 
     python -m benches.gil [seconds for each figure, default 0.3]
 
-Keeping the GIL makes other threads wait for the end of the walk. Releasing it costs 30 to 40 ns, and beside a thread that
-never rests whoever releases it waits for the switch interval, 5 ms, until it is his again. So a short chunk keeps it and
-a long one does not; where the line is depends on how long the walk takes. The floor knows both ways for two walks between
-which holdback's lies: one load for each character (`walk`), and memchr (`scan`). Holdback itself follows its constant.
+Keeping the GIL makes other threads wait for the end of the walk. Releasing it costs 30 to 40 ns,
+and beside a thread that never rests whoever releases it waits for the switch interval, 5 ms, until
+it is his again. So a short chunk keeps it and a long one does not; where the line is depends on how
+long the walk takes. The floor knows both ways for two walks between which holdback's lies: one load
+for each character (`walk`), and memchr (`scan`). Holdback itself follows its constant.
 
-For each size: ns of a call alone; mean and 99th percentile of a call beside a busy thread; how much of its time that
-thread gets; and how many times the text of one thread two threads read, each with its own stream.
-"""
+For each size: ns of a call alone; mean and 99th percentile of a call beside a busy thread; how much
+of its time that thread gets; and how many times the text of one thread two threads read, each with
+its own stream."""
 
 from __future__ import annotations
 
@@ -72,7 +74,10 @@ class Busy:
 
 
 def latencies(feed: Feed, chunk: str, seconds: float) -> list[int]:
-    """ns of each call, sorted, the clock's own 40 ns included. The chunk has no stop and leaves nothing held."""
+    """ns of each call, sorted, the clock's own 40 ns included.
+
+    The chunk has no stop and leaves nothing held.
+    """
     found: list[int] = []
     note = found.append
     begin = clock()
@@ -114,7 +119,9 @@ def read(make: Make, chunk: str, threads: int, seconds: float) -> float:
 
 
 def ways() -> dict[str, Make]:
-    """What feeds: the floor, keeping and releasing, and holdback. Without a compiler, holdback only."""
+    """What feeds: the floor, keeping and releasing, and holdback. Without a compiler, holdback
+    only.
+    """
     stops = workloads.stops(4)
     known = Holdback.build(stops)
     found: dict[str, Make] = {"holdback": lambda: known.stream().feed}

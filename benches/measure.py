@@ -1,10 +1,11 @@
-"""How things are timed here: what is compared takes turns, round by round, so that the machine's moods hit all alike.
+"""How things are timed here: what is compared takes turns, round by round, so that the machine's
+moods hit all alike.
 
-A *side* is one of the things compared. In each round every side in turn prepares itself (fresh text, a fresh stream: not
-timed) and runs once (timed). Holdback's turn is the one that pytest-benchmark times, so its own options and statistics apply;
-the others are timed around it, with the same clock (conftest.py), and stand in `extra_info`, with the ratios: the median over
-the rounds of holdback's time divided by the side's time *in the same round*.
-"""
+A *side* is one of the things compared. In each round every side in turn prepares itself (fresh
+text, a fresh stream: not timed) and runs once (timed). Holdback's turn is the one that
+pytest-benchmark times, so its own options and statistics apply; the others are timed around it,
+with the same clock (conftest.py), and stand in `extra_info`, with the ratios: the median over the
+rounds of holdback's time divided by the side's time *in the same round*."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from .peers import Peer
 from .workloads import Cut
 
 clock = time.perf_counter_ns  # for what involves other threads
-# For what does not: time that this thread had the processor. On a machine with other work, a pass that is longer than a time
-# slice is always interrupted and a short one seldom, which would make slow rivals look slower than they are.
+# For what does not: time that this thread had the processor. On a machine with other work, a pass
+# that is longer than a time slice is always interrupted and a short one seldom, which would make
+# slow peers look slower than they are.
 own_time = time.thread_time_ns
 Go = Callable[[], object]
 Side = Callable[[], Go]  # prepares, and gives what is to be timed
@@ -33,7 +35,9 @@ END, BEHIND = "<|the end of it|>", " and what is never sent"
 
 @dataclass
 class Timer:
-    """What the fixture `timer` gives: pytest-benchmark's own, and how much to do in a smoke run and in a real one."""
+    """What the fixture `timer` gives: pytest-benchmark's own, and how much to do in a smoke run and
+    in a real one.
+    """
 
     benchmark: Any
 
@@ -50,9 +54,18 @@ class Timer:
         self.benchmark.extra_info.update(facts)
 
     def compare(
-        self, sides: Mapping[str, Side], *, per: int, unit: str, rounds: int, patience: float = PATIENCE
+        self,
+        sides: Mapping[str, Side],
+        *,
+        per: int,
+        unit: str,
+        rounds: int,
+        patience: float = PATIENCE,
     ) -> None:
-        """Times the sides, of which `holdback` is one. A result is the time of a run divided by `per`, in ns; `unit` names it."""
+        """Times the sides, of which `holdback` is one.
+
+        A result is the time of a run divided by `per`, in ns; `unit` names it.
+        """
         others = {name: side for name, side in sides.items() if name != OURS}
         taken: dict[str, list[int | None]] = {name: [] for name in others}
         spent = dict.fromkeys(others, 0)
@@ -69,7 +82,9 @@ class Timer:
                 spent[name] += took
             return (sides[OURS](),), {}
 
-        self.benchmark.pedantic(lambda go: go(), setup=round_, rounds=rounds if self.real else 1, iterations=1)
+        self.benchmark.pedantic(
+            lambda go: go(), setup=round_, rounds=rounds if self.real else 1, iterations=1
+        )
         self.tell(per=per, unit=unit)
         if self.real:
             ours = [seconds * 1e9 for seconds in self.benchmark.stats.stats.data]
@@ -93,7 +108,11 @@ def summary(taken: Mapping[str, Sequence[float | None]], per: int) -> dict[str, 
     found = {}
     for name, times in taken.items():
         known = [each for each in times if each is not None]
-        found[name] = {"min": min(known) / per, "median": statistics.median(known) / per, "rounds": len(known)}
+        found[name] = {
+            "min": min(known) / per,
+            "median": statistics.median(known) / per,
+            "rounds": len(known),
+        }
     return found
 
 
@@ -105,7 +124,8 @@ def ratios(ours: Sequence[float], taken: Mapping[str, Sequence[float | None]]) -
     }
 
 
-# --- streams ---------------------------------------------------------------------------------------------------------
+# --- streams
+# ---------------------------------------------------------------------------------------------------------
 
 
 def drive(feed: Callable[[str], object], chunks: Sequence[str]) -> None:
@@ -131,8 +151,13 @@ def stream_side(peer: type[Peer], shared: Any, text: str, cut: Cut) -> Side:
     return prepare
 
 
-def stream_sides(peers: Mapping[str, type[Peer]], stops: Sequence[str], text: str, cut: Cut) -> dict[str, Side]:
-    """Each rival that takes so many stops, with what it makes of them. Ours, and the floor, have to be right."""
+def stream_sides(
+    peers: Mapping[str, type[Peer]], stops: Sequence[str], text: str, cut: Cut
+) -> dict[str, Side]:
+    """Each peer that takes so many stops, with what it makes of them.
+
+    Ours, and the floor, have to be right.
+    """
     sides = {}
     for name, peer in peers.items():
         if len(stops) <= peer.most_stops:
@@ -155,8 +180,12 @@ def answer(peer: type[Peer], stops: Sequence[str], chunks: Sequence[str]) -> tup
 
 
 def verify(peer: type[Peer], stops: Sequence[str], text: str, cut: Cut) -> None:
-    """What is about to be timed gives the right answer: all of the text, and behind it a stop that ends there."""
-    assert answer(peer, stops, fresh_chunks(text, cut)) == (text, None), f"{peer.name} changed the text"
+    """What is about to be timed gives the right answer: all of the text, and behind it a stop that
+    ends there.
+    """
+    assert answer(peer, stops, fresh_chunks(text, cut)) == (text, None), (
+        f"{peer.name} changed the text"
+    )
     longer = [*stops, END]
     got = answer(peer, longer, fresh_chunks(text + END + BEHIND, cut))
     assert got == (text, END), f"{peer.name} missed the end of the text"

@@ -3,8 +3,8 @@
     python -m benches.memory stream NAME          bytes of one stream, made and after 20 tokens
     python -m benches.memory set NAME COUNT       bytes of a compiled list
 
-NAME is holdback, floor, or a rival's name in the tables. Prints JSON. Resident memory is read from /proc.
-"""
+NAME is holdback, floor, or a peer's name in the tables. Prints JSON. Resident memory is read from
+/proc."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def of_streams(peer: type[Peer]) -> dict[str, float]:
     made = resident()
     for stream in streams:
         for token in tokens:
-            stream.feed(token)  # type: ignore[attr-defined]  # ours or a rival's
+            stream.feed(token)  # type: ignore[attr-defined]  # ours or a peer's
     gc.collect()
     return {
         "made": (made - before) / STREAMS,
@@ -68,7 +68,10 @@ def of_set(peer: type[Peer], count: int) -> dict[str, float]:
 def apart(*arguments: str) -> dict[str, float]:
     """This script in a new process."""
     done = subprocess.run(
-        [sys.executable, "-m", "benches.memory", *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "benches.memory", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -78,7 +81,11 @@ def main() -> None:
     what, name, *count = sys.argv[1:]
     if name == Floor.name:
         floor.load()
-    print(json.dumps(of_streams(named(name)) if what == "stream" else of_set(named(name), int(count[0]))))
+    print(
+        json.dumps(
+            of_streams(named(name)) if what == "stream" else of_set(named(name), int(count[0]))
+        )
+    )
 
 
 if __name__ == "__main__":

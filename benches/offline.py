@@ -1,17 +1,21 @@
-"""Offline work: a column of finished answers, cut by what people use for it. Run it by hand: `python -m benches.offline`.
+"""Offline work: a column of finished answers, cut by what people use for it. Run it by hand:
+`python -m benches.offline`.
 
-All sides take turns in one process and are timed by the processor time of all its threads, so that other work on the machine, and the
-number of its processors, do not matter; a result is the median over the rounds, a ratio is the median of the ratios within a
-round. Every side's texts are compared with ours first. What the others cannot do, and we time all the same, is to say which stop it was.
+All sides take turns in one process and are timed by the processor time of all its threads, so that
+other work on the machine, and the number of its processors, do not matter; a result is the median
+over the rounds, a ratio is the median of the ratios within a round. Every side's texts are compared
+with ours first. What the others cannot do, and we time all the same, is to say which stop it was.
 
-* `str.find`: the loop that everybody writes: the first occurrence of each stop, the smallest of them.
+* `str.find`: the loop that everybody writes: the first occurrence of each stop, the smallest of
+  them.
 * `str.split`: what the lm-evaluation-harness does, one stop after the other.
 * `re`: one compiled alternation.
-* `polars`, `pyarrow`: their regular expressions, `replace` of the first stop and all behind it. Neither can cut a column at
-  positions that differ from row to row by finding them first (`find_substring`, `str.find` take one stop).
+* `polars`, `pyarrow`: their regular expressions, `replace` of the first stop and all behind it.
+  Neither can cut a column at positions that differ from row to row by finding them first
+  (`find_substring`, `str.find` take one stop).
 
-They cut where the leftmost stop begins, holdback where the first one ends; with the stops of this bench that is the same.
-"""
+They cut where the leftmost stop begins, holdback where the first one ends; with the stops of this
+bench that is the same."""
 
 from __future__ import annotations
 
@@ -32,7 +36,9 @@ STOPPED = 0.5  # of the answers; the rest ends by itself
 
 
 def answers(count: int, length: int, stops: list[str], chance: random.Random) -> list[str]:
-    """Answers of prose; half of them have a stop at two thirds to all of their length, and go on behind it."""
+    """Answers of prose; half of them have a stop at two thirds to all of their length, and go on
+    behind it.
+    """
     text = workloads.library_text(1 << 20)
     made = []
     for _ in range(count):
@@ -68,12 +74,16 @@ def by_split(texts: list[str], stops: list[str]) -> list[str]:
 
 
 def sides(texts: list[str], stops: list[str]) -> dict[str, Callable[[], Any]]:
-    """What is compared, each with the column in its own form; the conversion from lists is not timed."""
+    """What is compared, each with the column in its own form; the conversion from lists is not
+    timed.
+    """
     compiled = StopSet(stops)
     alternation = re.compile("|".join(map(re.escape, stops)))
 
     def by_re() -> list[str]:
-        return [text[: found.start()] if (found := alternation.search(text)) else text for text in texts]
+        return [
+            text[: found.start()] if (found := alternation.search(text)) else text for text in texts
+        ]
 
     made: dict[str, Callable[[], Any]] = {
         "holdback": lambda: compiled.truncate_many(texts)[0],
@@ -111,7 +121,9 @@ def as_list(column: Any) -> list[str]:
 
 
 def measure(texts: list[str], stops: list[str], rounds: int) -> dict[str, dict[str, float]]:
-    """For each side: MB of text a second of processor time, and how often its time ours fits into it."""
+    """For each side: MB of text a second of processor time, and how often its time ours fits into
+    it.
+    """
     compared = sides(texts, stops)
     expected = compared["holdback"]()
     for name, side in compared.items():
@@ -127,16 +139,22 @@ def measure(texts: list[str], stops: list[str], rounds: int) -> dict[str, dict[s
     return {
         name: {
             "MB/s": size / statistics.median(times) / 1e6,
-            "times ours": statistics.median(other / ours for other, ours in zip(times, taken["holdback"], strict=True)),
+            "times ours": statistics.median(
+                other / ours for other, ours in zip(times, taken["holdback"], strict=True)
+            ),
         }
         for name, times in taken.items()
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("--length", type=int, default=1_500, help="characters of an answer, on average")
+    parser.add_argument(
+        "--length", type=int, default=1_500, help="characters of an answer, on average"
+    )
     parser.add_argument("--stops", type=int, nargs="*", default=[1, 6, 32, 256])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")

@@ -2,9 +2,8 @@
 
     python -m benches.report [a file of benches/results]
 
-What stands between `<!-- results: NAME -->` and `<!-- end -->` is replaced, the text around it is left alone. The chart is
-docs/assets/performance.svg.
-"""
+What stands between `<!-- results: NAME -->` and `<!-- end -->` is replaced, the text around it is
+left alone. The chart is docs/assets/performance.svg."""
 
 from __future__ import annotations
 
@@ -50,7 +49,9 @@ def side(workload: dict[str, Any] | None, name: str) -> str:
 
 
 def names(workloads: Iterable[dict[str, Any]]) -> list[str]:
-    """All sides of several workloads, in the order in which they first occur; holdback and the floor first."""
+    """All sides of several workloads, in the order in which they first occur; holdback and the
+    floor first.
+    """
     seen = dict.fromkeys(name for workload in workloads for name in workload.get("sides", {}))
     return [
         *(name for name in ("holdback", "floor") if name in seen),
@@ -60,8 +61,13 @@ def names(workloads: Iterable[dict[str, Any]]) -> list[str]:
 
 def compared(result: Result, columns: dict[str, str]) -> str:
     """One row for each side, one column for each workload: {heading: workload}."""
-    found = {head: result["suites"][name] for head, name in columns.items() if name in result["suites"]}
-    rows = [[name, *(side(workload, name) for workload in found.values())] for name in names(found.values())]
+    found = {
+        head: result["suites"][name] for head, name in columns.items() if name in result["suites"]
+    }
+    rows = [
+        [name, *(side(workload, name) for workload in found.values())]
+        for name in names(found.values())
+    ]
     return table(["", *found], rows)
 
 
@@ -73,11 +79,14 @@ WAYS = {
     "scan_detached": "scan, released",
 }
 
-# --- sections --------------------------------------------------------------------------------------------------------
+# --- sections
+# --------------------------------------------------------------------------------------------------------
 
 
 def about(result: Result) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
+    versions = ", ".join(
+        f"{name} {version}" for name, version in result["versions"].items() if version
+    )
     commit, _, dirty = result["commit"].partition("-")
     return (
         f"Measured {result['date'][:10]} on {result['cpu']}, {result['cores']} cores, {result['system']}, at commit "
@@ -88,7 +97,10 @@ def about(result: Result) -> str:
 
 
 def budget_table(result: Result) -> str:
-    rows = [[row.figure, row.required, row.measured, row.verdict] for row in budget.rows(result["suites"])]
+    rows = [
+        [row.figure, row.required, row.measured, row.verdict]
+        for row in budget.rows(result["suites"])
+    ]
     return table(["figure", "required", "measured", ""], rows).replace("| ---: |\n", "| --- |\n", 1)
 
 
@@ -109,7 +121,9 @@ def steps(result: Result) -> str:
 
 
 def tokens(result: Result) -> str:
-    return compared(result, {many(count): f"token stream, {count} stops" for count in (1, 4, 16, 256)})
+    return compared(
+        result, {many(count): f"token stream, {count} stops" for count in (1, 4, 16, 256)}
+    )
 
 
 def other_streams(result: Result) -> str:
@@ -125,29 +139,48 @@ def other_streams(result: Result) -> str:
 
 def documents(result: Result) -> str:
     """In MB/s, the best and the median round."""
-    columns = {count: result["suites"].get(f"long documents, {count:,} stops", {}) for count in (1, 4, 16, 256, 10_000)}
+    columns = {
+        count: result["suites"].get(f"long documents, {count:,} stops", {})
+        for count in (1, 4, 16, 256, 10_000)
+    }
 
     def speed(workload: dict[str, Any], name: str) -> str:
         found = workload.get("sides", {}).get(name)
         return f"{1e3 / found['min']:,.0f} ({1e3 / found['median']:,.0f})" if found else "-"
 
-    rows = [[name, *(speed(workload, name) for workload in columns.values())] for name in names(columns.values())]
+    rows = [
+        [name, *(speed(workload, name) for workload in columns.values())]
+        for name in names(columns.values())
+    ]
     return table(["MB/s", *map(many, columns)], rows)
 
 
 def builds(result: Result) -> str:
-    columns = {f"new set, {many(count)}": f"new set, {count:,} stops" for count in (1, 4, 8, 100_000)}
+    columns = {
+        f"new set, {many(count)}": f"new set, {count:,} stops" for count in (1, 4, 8, 100_000)
+    }
     return compared(result, columns)
 
 
 def adversaries(result: Result) -> str:
-    workloads = {name: told for name, told in result["suites"].items() if name.startswith("adversary")}
+    workloads = {
+        name: told for name, told in result["suites"].items() if name.startswith("adversary")
+    }
     return table(
         ["text and stops", "holdback", "floor", "pyperscan", "pyahocorasick", "textbook buffer"],
         [
             [
                 name.removeprefix("adversary "),
-                *(side(told, each) for each in ("holdback", "floor", "pyperscan", "pyahocorasick", "textbook buffer")),
+                *(
+                    side(told, each)
+                    for each in (
+                        "holdback",
+                        "floor",
+                        "pyperscan",
+                        "pyahocorasick",
+                        "textbook buffer",
+                    )
+                ),
             ]
             for name, told in workloads.items()
         ],
@@ -161,7 +194,11 @@ def memory(result: Result) -> str:
     for name in {**streams, **sets}:
         stream, held = streams.get(name), sets.get(name)
         rows.append(
-            [name, f"{stream['fed']:,.0f} B" if stream else "-", f"{held['bytes'] / 2**20:,.1f} MiB" if held else "-"]
+            [
+                name,
+                f"{stream['fed']:,.0f} B" if stream else "-",
+                f"{held['bytes'] / 2**20:,.1f} MiB" if held else "-",
+            ]
         )
     return table(["", "one stream", "100,000 stops"], rows)
 
@@ -219,7 +256,9 @@ SECTIONS: dict[str, Callable[[Result], str]] = {
 
 def filled(page: str, result: Result) -> str:
     """The page with every section made anew."""
-    return SECTION.sub(lambda found: found[1] + "\n" + SECTIONS[found[2]](result) + "\n" + found[3], page)
+    return SECTION.sub(
+        lambda found: found[1] + "\n" + SECTIONS[found[2]](result) + "\n" + found[3], page
+    )
 
 
 def newest() -> Iterator[Path]:

@@ -2,9 +2,9 @@
 
     python -m benches.run [options of pytest, such as -k "token or batch"]
 
-Writes benches/results/<date>-<cpu>.json: when, where, which versions, which commit, and for each workload what was measured
-(minimum and median of each side, ratios within the run). Single timings are not kept. benches/report.py makes pages of it.
-"""
+Writes benches/results/<date>-<cpu>.json: when, where, which versions, which commit, and for each
+workload what was measured (minimum and median of each side, ratios within the run). Single timings
+are not kept. benches/report.py makes pages of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ CORE += ["--warm-up-time", "0.5", "--measurement-time", "1.5", "--sample-size", 
 def cpu() -> str:
     """What the machine calls its processor."""
     try:
-        names = re.findall(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        names = re.findall(
+            r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE
+        )
     except OSError:
         names = []
     return str(names[0]).strip() if names else platform.processor() or platform.machine()
@@ -46,10 +48,12 @@ def output_of(*command: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of Python, of the compilers, and of every rival that is installed."""
+    """Of Python, of the compilers, and of every peer that is installed."""
     found = {"python": platform.python_version(), "holdback": holdback.__version__}
     found["rustc"] = output_of("rustc", "--version").removeprefix("rustc ")
-    found["cc"] = (output_of(os.environ.get("CC", "cc"), "--version").splitlines() or [""])[0].removeprefix("cc ")
+    found["cc"] = (output_of(os.environ.get("CC", "cc"), "--version").splitlines() or [""])[
+        0
+    ].removeprefix("cc ")
     for name in [*PEERS, "pytest-benchmark"]:
         try:
             found[name] = importlib.metadata.version(name)
@@ -77,7 +81,11 @@ def suites(arguments: list[str]) -> dict[str, dict[str, Any]]:
         for entry in json.loads(raw.read_text())["benchmarks"]:
             told = entry["extra_info"]
             own = {key: entry["stats"][key] for key in ("min", "median", "rounds")}
-            found[told.pop("workload")] = {"suite": entry["fullname"].partition("::")[0], "seconds": own, **told}
+            found[told.pop("workload")] = {
+                "suite": entry["fullname"].partition("::")[0],
+                "seconds": own,
+                **told,
+            }
         return found
 
 
@@ -115,10 +123,14 @@ def main() -> None:
         "suites": suites(sys.argv[1:]),
         "core": {},
     }
-    result["load_after"] = [round(each, 2) for each in (os.getloadavg() if hasattr(os, "getloadavg") else ())]
+    result["load_after"] = [
+        round(each, 2) for each in (os.getloadavg() if hasattr(os, "getloadavg") else ())
+    ]
     slug = re.sub(r"[^a-z0-9]+", "-", cpu().lower()).strip("-")
     path = RESULTS / f"{begun:%Y-%m-%d}-{slug}.json"
-    keep(result, path)  # before the core: it has to be compiled, and what is known by now should not depend on that
+    keep(
+        result, path
+    )  # before the core: it has to be compiled, and what is known by now should not depend on that
     result["core"] = core()
     keep(result, path)
 

@@ -1,7 +1,9 @@
-"""Which HTTP client reads many streams of small events with the least work: aiohttp, httpx2 or httpx.
+"""Which HTTP client reads many streams of small events with the least work: aiohttp, httpx2 or
+httpx.
 
-An upstream in a process of its own sends chat events 2 ms apart; each client reads N such streams at once over one pool, as
-``holdback serve`` does. Shown is the processor time of this process for each event. The clients take turns.
+An upstream in a process of its own sends chat events 2 ms apart; each client reads N such streams
+at once over one pool, as ``holdback serve`` does. Shown is the processor time of this process for
+each event. The clients take turns.
 
     pip install aiohttp httpx httpx2 uvicorn
     python benches/serve_clients.py [--streams 20] [--events 300] [--rounds 3]
@@ -19,9 +21,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-EVENT = (
-    b'data: {"id":"c","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}\n\n'
-)
+EVENT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}\n\n'
 CLIENTS = ("aiohttp", "httpx2", "httpx")
 
 
@@ -31,7 +31,13 @@ def run_upstream(listener: socket.socket, events: int) -> None:
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"text/event-stream")],
+            }
+        )
         for _ in range(events):
             await send({"type": "http.response.body", "body": EVENT, "more_body": True})
             await asyncio.sleep(0.002)
@@ -45,7 +51,9 @@ async def measure(name: str, url: str, streams: int, events: int) -> float:
     library: Any = import_module(name)
     one: Callable[[], Awaitable[int]]
     if name == "aiohttp":
-        client = library.ClientSession(connector=library.TCPConnector(limit=0), auto_decompress=False)
+        client = library.ClientSession(
+            connector=library.TCPConnector(limit=0), auto_decompress=False
+        )
 
         async def one() -> int:
             async with client.post(url, data=b"{}") as answer:
@@ -68,10 +76,18 @@ async def measure(name: str, url: str, streams: int, events: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=int, default=20, help="streams at once (default: %(default)s)")
-    parser.add_argument("--events", type=int, default=300, help="events of each (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each client (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--streams", type=int, default=20, help="streams at once (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--events", type=int, default=300, help="events of each (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="turns of each client (default: %(default)s)"
+    )
     args = parser.parse_args()
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"

@@ -1,4 +1,6 @@
-"""Batch step: an engine has a chunk for each of its 256 streams; and a column of finished texts, for work offline."""
+"""Batch step: an engine has a chunk for each of its 256 streams; and a column of finished texts,
+for work offline.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,22 @@ def test_a_step_of_256_streams(timer: Timer, c_floor: type[Peer]) -> None:
     def one_stream() -> Go:
         return partial(drive, c_floor(shared["floor"]).feed, workloads.every(4)(text))
 
-    one, each = [Holdback(shared[OURS]) for _ in range(STREAMS)], [Holdback(shared[OURS]) for _ in range(STREAMS)]
+    one, each = (
+        [Holdback(shared[OURS]) for _ in range(STREAMS)],
+        [Holdback(shared[OURS]) for _ in range(STREAMS)],
+    )
     for chunks in steps_of(text, steps):
         emits, ended = holdback.feed_batch(one, chunks)
-        assert (emits, ended) == ([stream.feed(chunk)[0] for stream, chunk in zip(each, chunks, strict=True)], [])
+        assert (emits, ended) == (
+            [stream.feed(chunk)[0] for stream, chunk in zip(each, chunks, strict=True)],
+            [],
+        )
     timer.tell(workload="batch step, 256 streams", stops=4)
     sides: dict[str, Callable[[], Go]] = {OURS: partial(batches, OURS), "floor": one_stream}
-    sides |= {"floor, batch": partial(batches, "floor"), "holdback, feed in a loop": partial(loops, OURS)}
+    sides |= {
+        "floor, batch": partial(batches, "floor"),
+        "holdback, feed in a loop": partial(loops, OURS),
+    }
     timer.compare(sides, per=STREAMS * steps, unit="ns/chunk", rounds=100)
 
 
@@ -71,7 +82,9 @@ def floor_batch() -> Callable[..., object]:
 
 
 def test_a_column_of_texts(timer: Timer) -> None:
-    """`truncate_many` beside a loop over `truncate`: answers of 2,000 characters, one in four of which has a stop."""
+    """`truncate_many` beside a loop over `truncate`: answers of 2,000 characters, one in four of
+    which has a stop.
+    """
     stops = holdback.StopSet(workloads.stops(4))
     text, size = workloads.mixed_text(200_000), 2000
 
@@ -79,7 +92,11 @@ def test_a_column_of_texts(timer: Timer) -> None:
         rows = []
         for row in range(timer.size(500, 8)):
             at = row * 397 % (len(text) - size)
-            rows.append(text[at : at + size - 100] + ("</s>" if row % 4 == 0 else "no s") + text[at : at + 96])
+            rows.append(
+                text[at : at + size - 100]
+                + ("</s>" if row % 4 == 0 else "no s")
+                + text[at : at + 96]
+            )
         return rows
 
     def many() -> Go:
@@ -89,6 +106,10 @@ def test_a_column_of_texts(timer: Timer) -> None:
         return partial(drive, stops.truncate, column())
 
     emits, matches = stops.truncate_many(column())
-    assert [(emit, match) for emit, match in zip(emits, matches, strict=True)] == list(map(stops.truncate, column()))
+    assert [(emit, match) for emit, match in zip(emits, matches, strict=True)] == list(
+        map(stops.truncate, column())
+    )
     timer.tell(workload="column of texts, 2,000 characters each", stops=4)
-    timer.compare({OURS: many, "truncate in a loop": loop}, per=len(emits), unit="ns/text", rounds=60)
+    timer.compare(
+        {OURS: many, "truncate in a loop": loop}, per=len(emits), unit="ns/text", rounds=60
+    )

@@ -1,4 +1,6 @@
-"""Busy neighbour: tokens beside a thread of Python code that never rests, and two threads with streams of their own."""
+"""Busy neighbour: tokens beside a thread of Python code that never rests, and two threads with
+streams of their own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def token_latencies(feed: gil.Feed, text: str, seconds: float) -> list[int]:
 
 
 def test_tokens_beside_a_busy_thread(timer: Timer, c_floor: type[Peer]) -> None:
-    """Three turns for each way, each turn beside the thread; the floor that releases the GIL shows what is avoided."""
+    """Three turns for each way, each turn beside the thread; the floor that releases the GIL shows
+    what is avoided.
+    """
     text, seconds = workloads.mixed_text(8000), 0.5 if timer.real else 0.005
     known, tables = Holdback.build(workloads.stops(4)), c_floor.build(workloads.stops(4))
     ways: dict[str, gil.Make] = {
@@ -61,7 +65,8 @@ def test_tokens_beside_a_busy_thread(timer: Timer, c_floor: type[Peer]) -> None:
 
 @pytest.mark.parametrize("size", [64 << 10, 1 << 20])
 def test_two_threads(timer: Timer, size: int) -> None:
-    """Text read by two threads for each that one reads, in turns; the best turn, since other programs run here too.
+    """Text read by two threads for each that one reads, in turns; the best turn, since other
+    programs run here too.
 
     Two threads that hash as much beside it show how much of a second core the machine had to give.
     """
@@ -75,7 +80,11 @@ def test_two_threads(timer: Timer, size: int) -> None:
         return [(gain(pace, seconds), gain(hashing, seconds)) for _ in range(timer.size(12, 1))]
 
     gains, control = zip(*timer.benchmark.pedantic(turns, rounds=1, iterations=1), strict=True)
-    timer.tell(workload=f"two threads, chunks of {size >> 10} KiB", gains=sorted(gains), control=sorted(control))
+    timer.tell(
+        workload=f"two threads, chunks of {size >> 10} KiB",
+        gains=sorted(gains),
+        control=sorted(control),
+    )
 
 
 def gain(pace: Callable[[int, float], float], seconds: float) -> float:

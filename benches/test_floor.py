@@ -1,4 +1,6 @@
-"""The floor by itself: what each step of the work adds, and that it does the job it is the bound of."""
+"""The floor by itself: what each step of the work adds, and that it does the job it is the bound
+of.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,15 @@ from benches.peers.ours import Holdback
 
 @pytest.mark.parametrize("size", [4, 16])
 def test_the_steps_of_a_call(timer: Timer, c_floor: type[Peer], size: int) -> None:
-    """A loop without a call, then each step, then holdback. The steps hold nothing back, so `feed` gets to in this text either."""
-    text = "".join(character for character in workloads.mixed_text(timer.size(16000, 400)) if character.isalpha())
+    """A loop without a call, then each step, then holdback.
+
+    The steps hold nothing back, so `feed` gets to in this text either.
+    """
+    text = "".join(
+        character
+        for character in workloads.mixed_text(timer.size(16000, 400))
+        if character.isalpha()
+    )
     cut = workloads.every(size)
     tables, known = c_floor.build(workloads.stops(4)), Holdback.build(workloads.stops(4))
 

@@ -52,7 +52,14 @@ def test_the_page_shows_the_newest_result() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.5, "0.5 ns"), (44.04, "44 ns"), (1234.0, "1.23 us"), (2.5e7, "25 ms"), (3e9, "3 s"), (None, "-")],
+    [
+        (0.5, "0.5 ns"),
+        (44.04, "44 ns"),
+        (1234.0, "1.23 us"),
+        (2.5e7, "25 ms"),
+        (3e9, "3 s"),
+        (None, "-"),
+    ],
 )
 def test_times_are_short_and_have_a_unit(value: float | None, shown: str) -> None:
     assert report.ns(value) == shown

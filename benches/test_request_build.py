@@ -1,4 +1,6 @@
-"""Request build: what a request pays before its first token. It brings one to eight stops, as new objects."""
+"""Request build: what a request pays before its first token. It brings one to eight stops, as new
+objects.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,29 @@ def build_each(build: Callable[[Sequence[str]], Any], lists: Sequence[Sequence[s
 
 
 @pytest.mark.parametrize("size", [1, 4, 8])
-def test_a_list_never_seen(timer: Timer, rivals: dict[str, type[Peer]], size: int) -> None:
+def test_a_list_never_seen(timer: Timer, peers: dict[str, type[Peer]], size: int) -> None:
     lists = timer.size(20, 1)
     known = workloads.stops(size)
 
     def side(build: Callable[[Sequence[str]], Any]) -> Go:
-        return partial(build_each, build, [workloads.never_seen(known, next(number)) for _ in range(lists)])
+        return partial(
+            build_each, build, [workloads.never_seen(known, next(number)) for _ in range(lists)]
+        )
 
-    sides = {name: partial(side, peer.build) for name, peer in rivals.items() if peer.build is not Peer.build}
+    sides = {
+        name: partial(side, peer.build)
+        for name, peer in peers.items()
+        if peer.build is not Peer.build
+    }
     sides[OURS] = partial(side, holdback.StopSet)
     timer.tell(workload=f"new set, {size} stops", stops=size)
     timer.compare(sides, per=lists, unit="ns/set", rounds=200)
 
 
 def test_a_list_that_is_known(timer: Timer) -> None:
-    """`compile` with new str objects of a known list, as a request brings them; and with the same objects."""
+    """`compile` with new str objects of a known list, as a request brings them; and with the same
+    objects.
+    """
     calls = timer.size(500, 5)
     kept = list(workloads.stops(4))
 
@@ -59,13 +69,22 @@ def test_a_list_that_is_known(timer: Timer) -> None:
     timer.compare(sides, per=calls, unit="ns/call", rounds=200)
 
 
-def test_a_hundred_thousand_stops(timer: Timer, rivals: dict[str, type[Peer]]) -> None:
+def test_a_hundred_thousand_stops(timer: Timer, peers: dict[str, type[Peer]]) -> None:
     size = timer.size(100_000, 500)
     stops = list(workloads.stops(size))
-    asked = {n: p for n, p in rivals.items() if p.most_stops >= size and p.build is not Peer.build and " " not in n}
+    asked = {
+        n: p
+        for n, p in peers.items()
+        if p.most_stops >= size and p.build is not Peer.build and " " not in n
+    }
     sides = {name: partial(partial, peer.build, stops) for name, peer in asked.items()}
     sides[OURS] = partial(partial, holdback.StopSet, stops)
     found = holdback.StopSet(stops)
     assert found.truncate("x" + stops[-1])[0] == "x"
-    timer.tell(workload=f"new set, {size:,} stops", stops=size, nbytes=found.nbytes, stop_bytes=sum(map(len, stops)))
+    timer.tell(
+        workload=f"new set, {size:,} stops",
+        stops=size,
+        nbytes=found.nbytes,
+        stop_bytes=sum(map(len, stops)),
+    )
     timer.compare(sides, per=1, unit="ns/set", rounds=7)

@@ -1,4 +1,6 @@
-"""Token stream: an answer in English with code and markup, in chunks of about four characters. The figure that servers pay."""
+"""Token stream: an answer in English with code and markup, in chunks of about four characters. The
+figure that servers pay.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from benches.peers.ours import Holdback
 
 
 @pytest.mark.parametrize("count", [1, 4, 16, 256])
-def test_the_tokens_of_an_answer(timer: Timer, rivals: dict[str, type[Peer]], count: int) -> None:
+def test_the_tokens_of_an_answer(timer: Timer, peers: dict[str, type[Peer]], count: int) -> None:
     text = workloads.mixed_text(timer.size(8000, 400))
-    sides = stream_sides(rivals, workloads.stops(count), text, workloads.like_tokens)
+    sides = stream_sides(peers, workloads.stops(count), text, workloads.like_tokens)
     chunks = len(workloads.like_tokens(text))
     timer.tell(workload=f"token stream, {count} stops", stops=count)
     timer.compare(sides, per=chunks, unit="ns/chunk", rounds=150)
@@ -31,16 +33,20 @@ def test_chunks_of_four(timer: Timer, c_floor: type[Peer]) -> None:
 
 
 @pytest.mark.parametrize("count", [256, 10_000])
-def test_the_number_of_stops(timer: Timer, rivals: dict[str, type[Peer]], count: int) -> None:
-    """More stops beside four of them: a step costs the same. More text is held for a long list, though, also by the floor."""
+def test_the_number_of_stops(timer: Timer, peers: dict[str, type[Peer]], count: int) -> None:
+    """More stops beside four of them: a step costs the same. More text is held for a long list,
+    though, also by the floor.
+    """
     text = workloads.mixed_text(timer.size(8000, 400))
     cut = workloads.every(4)
     sides = {}
     for name in (OURS, "floor"):
         for size in (4, timer.size(count, 64)):
-            if name in rivals and size <= rivals[name].most_stops:
+            if name in peers and size <= peers[name].most_stops:
                 label = OURS if (name, size > 4) == (OURS, True) else f"{name}, {size} stops"
-                sides[label] = stream_side(rivals[name], rivals[name].build(workloads.stops(size)), text, cut)
+                sides[label] = stream_side(
+                    peers[name], peers[name].build(workloads.stops(size)), text, cut
+                )
     timer.tell(workload=f"chunks of 4 characters, {count:,} stops beside 4", stops=count)
     timer.compare(sides, per=len(cut(text)), unit="ns/chunk", rounds=400)
 

@@ -1,8 +1,8 @@
-"""The wire: what it costs to send a provider's events through a cutter, beside parsing and writing their JSON.
+"""The wire: what it costs to send a provider's events through a cutter, beside parsing and writing
+their JSON.
 
-The rivals do the least that a gateway in Python has to do to look at the text, and cut nothing: `json`, and `orjson` where it
-is installed. They are given the JSON alone, without the framing.
-"""
+The peers do the least that a gateway in Python has to do to look at the text, and cut nothing:
+`json`, and `orjson` where it is installed. They are given the JSON alone, without the framing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def feed_each(feed: Callable[[bytes], object], parts: list[bytes]) -> None:
         feed(part)
 
 
-def rivals(parts: list[bytes]) -> dict[str, Callable[[], Go]]:
+def peers(parts: list[bytes]) -> dict[str, Callable[[], Go]]:
     texts = [part[6:-2] for part in parts]
     found: dict[str, Any] = {"json": lambda text: json.dumps(json.loads(text)).encode()}
     try:
@@ -54,15 +54,19 @@ def rivals(parts: list[bytes]) -> dict[str, Callable[[], Go]]:
 
 @pytest.mark.parametrize("size", [4, 12, 1000])
 def test_an_event_a_call(timer: Timer, size: int) -> None:
-    """What a gateway pays for each event of a stream that is not cut: its text matched, its bytes copied."""
+    """What a gateway pays for each event of a stream that is not cut: its text matched, its bytes
+    copied.
+    """
     parts = events(timer.size(100, 4), b"content")
     known = stops(size)
 
     def side() -> Go:
         return partial(feed_each, Cutter("openai.chat", known).feed, parts)
 
-    timer.tell(workload=f"wire, one event a call, {size} stops", stops=size, bytes=len(b"".join(parts)))
-    timer.compare({OURS: side, **rivals(parts)}, per=len(parts), unit="ns/event", rounds=300)
+    timer.tell(
+        workload=f"wire, one event a call, {size} stops", stops=size, bytes=len(b"".join(parts))
+    )
+    timer.compare({OURS: side, **peers(parts)}, per=len(parts), unit="ns/event", rounds=300)
 
 
 @pytest.mark.parametrize("field", [b"content", b"reasoning_content"], ids=["matched", "passed"])
@@ -75,4 +79,4 @@ def test_events_in_blocks(timer: Timer, field: bytes) -> None:
         return partial(Cutter("openai.chat", known).feed, block)
 
     timer.tell(workload=f"wire, blocks, {field.decode()}", bytes=len(block))
-    timer.compare({OURS: side, **rivals(parts)}, per=len(parts), unit="ns/event", rounds=300)
+    timer.compare({OURS: side, **peers(parts)}, per=len(parts), unit="ns/event", rounds=300)

@@ -14,7 +14,9 @@ CUTS = [workloads.every(4), workloads.like_tokens, workloads.like_lexemes]
 
 @pytest.mark.parametrize("make", TEXTS)
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_changes_no_text_and_makes_new_objects(make: Callable[[int], str], cut: workloads.Cut) -> None:
+def test_a_cut_changes_no_text_and_makes_new_objects(
+    make: Callable[[int], str], cut: workloads.Cut
+) -> None:
     text = make(1000)
     chunks, again = cut(text), cut(text)
     assert "".join(chunks) == text

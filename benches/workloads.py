@@ -1,10 +1,11 @@
-"""What is measured: texts, the ways they are cut into chunks, and stop lists. All seeded, all made here.
+"""What is measured: texts, the ways they are cut into chunks, and stop lists. All seeded, all made
+here.
 
-The same arguments give the same text everywhere, except `library_text`, which reads the Python that runs it. No text holds
-one of the stops it is measured with, so that a pass sees it to the end (`measure.verify` appends a stop of its own).
-Functions that cut give new `str` objects in every call: CPython keeps a string's UTF-8 form once somebody asked for it, and a
-second pass over the same objects would measure that cache.
-"""
+The same arguments give the same text everywhere, except `library_text`, which reads the Python that
+runs it. No text holds one of the stops it is measured with, so that a pass sees it to the end
+(`measure.verify` appends a stop of its own). Functions that cut give new `str` objects in every
+call: CPython keeps a string's UTF-8 form once somebody asked for it, and a second pass over the
+same objects would measure that cache."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from pathlib import Path
 
 Cut = Callable[[str], list[str]]
 
-# --- stop lists ------------------------------------------------------------------------------------------------------
+# --- stop lists
+# ------------------------------------------------------------------------------------------------------
 
 # As users and chat templates write them; the first four are the list of a usual request.
 NATURAL = (
@@ -39,17 +41,26 @@ NATURAL = (
     "<|end|>",
     "END_OF_OUTPUT",
 )
-WIDE = ("用户：", "<|im_end|>", "。\n问题", "👋🏽 bye")  # what a request in Chinese, or with emoji, may bring
+WIDE = (
+    "用户：",
+    "<|im_end|>",
+    "。\n问题",
+    "👋🏽 bye",
+)  # what a request in Chinese, or with emoji, may bring
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
 @cache
 def stops(count: int) -> tuple[str, ...]:
-    """`count` distinct stops, the natural ones first, then invented ones in the same styles: about 20 characters each."""
+    """`count` distinct stops, the natural ones first, then invented ones in the same styles: about
+    20 characters each.
+    """
     rng = random.Random(count)
 
     def name(low: int, high: int) -> str:
-        return "".join(rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(rng.randint(low, high)))
+        return "".join(
+            rng.choice(CONSONANTS) + rng.choice(VOWELS) for _ in range(rng.randint(low, high))
+        )
 
     styles = [
         lambda: f"<|{name(2, 4)}_{name(3, 6)}|>",
@@ -69,7 +80,8 @@ def never_seen(known: Sequence[str], number: int) -> list[str]:
     return [*known[:-1], f"{known[-1]}{number}"]
 
 
-# --- texts -----------------------------------------------------------------------------------------------------------
+# --- texts
+# -----------------------------------------------------------------------------------------------------------
 
 WORDS = re.findall(
     r"\w+",
@@ -111,12 +123,15 @@ def mixed_text(length: int) -> str:
 
 @cache
 def cjk_text(length: int) -> str:
-    """Chinese by its shape: a few hundred characters, the frequent ones frequent, with full-width punctuation."""
+    """Chinese by its shape: a few hundred characters, the frequent ones frequent, with full-width
+    punctuation.
+    """
     rng = random.Random(12)
     letters = [chr(code) for code in rng.sample(range(0x4E00, 0x9FA5), 600)]
     weights = list(accumulate(1 / (rank + 5) for rank in range(len(letters))))
     pieces = (
-        "".join(rng.choices(letters, cum_weights=weights, k=rng.randint(4, 20))) + rng.choice("，，。。、\n？")
+        "".join(rng.choices(letters, cum_weights=weights, k=rng.randint(4, 20)))
+        + rng.choice("，，。。、\n？")
         for _ in iter(int, 1)
     )
     return first(length, pieces)
@@ -139,7 +154,9 @@ def library_files() -> Iterator[str]:
 
 @cache
 def library_text(length: int) -> str:
-    """Real text: files of the library in which no natural stop stands, repeated if there are too few of them."""
+    """Real text: files of the library in which no natural stop stands, repeated if there are too
+    few of them.
+    """
     files = (text for text in library_files() if not any(stop in text for stop in NATURAL))
     found = first(length, files)
     return (found * (length // len(found) + 1))[:length]
@@ -156,7 +173,8 @@ def first(length: int, pieces: Iterator[str]) -> str:
     return "".join(taken)[:length]
 
 
-# --- cuts ------------------------------------------------------------------------------------------------------------
+# --- cuts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def every(size: int) -> Cut:
@@ -167,7 +185,9 @@ def every(size: int) -> Cut:
 def like_tokens(text: str) -> list[str]:
     """Chunks of 1 to 8 characters, 4 on average, as tokens of a language model are."""
     rng = random.Random(14)
-    ends = accumulate(chain([0], rng.choices(range(1, 9), [8, 14, 20, 20, 16, 11, 7, 4], k=len(text))))
+    ends = accumulate(
+        chain([0], rng.choices(range(1, 9), [8, 14, 20, 20, 16, 11, 7, 4], k=len(text)))
+    )
     bounds = list(islice(ends, len(text)))
     return [text[a:b] for a, b in pairwise(bounds) if a < len(text)]
 
@@ -180,12 +200,16 @@ def like_lexemes(text: str) -> list[str]:
     return LEXEME.findall(text)
 
 
-# --- adversaries -----------------------------------------------------------------------------------------------------
+# --- adversaries
+# -----------------------------------------------------------------------------------------------------
 
 
 @cache
 def adversaries(length: int) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Stop lists and texts made to cost a matcher more than it promises. No text completes a stop."""
+    """Stop lists and texts made to cost a matcher more than it promises.
+
+    No text completes a stop.
+    """
     rng = random.Random(15)
     fibonacci = ["b", "a"]
     while len(fibonacci[-1]) < length:
@@ -201,6 +225,7 @@ def adversaries(length: int) -> dict[str, tuple[tuple[str, ...], str]]:
         "fan": (tuple("a" * 64 + f"{number:03}" for number in range(256)), "a" * length),
         # Stops with one long end in common: whoever looks for ends finds all of them at once.
         "tails": (tuple(f"{number:03}" + "z" * 64 + "!" for number in range(500)), "z" * length),
-        # The beginnings of natural stops, one after another: whoever skips to where a stop may begin never skips.
+        # The beginnings of natural stops, one after another: whoever skips to where a stop may
+        # begin never skips.
         "bait": (NATURAL, first(length, (rng.choice(halves) for _ in iter(int, 1)))),
     }

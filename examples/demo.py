@@ -1,7 +1,7 @@
 """The main job, made visible: a document goes through ``holdback cut`` in small pieces.
 
-Nothing here is simulated: the command runs as a process of its own, and each line shows what one read brought, what
-went out at once and what had to wait because a stop might have begun.
+Nothing here is simulated: the command runs as a process of its own, and each line shows what one
+read brought, what went out at once and what had to wait because a stop might have begun.
 
 Run it with ``make demo``, or ``python examples/demo.py`` where holdback is installed.
 """
@@ -26,12 +26,23 @@ COLUMNS = (26, 26, 12)
 
 def main() -> int:
     """Run the command, show its steps, check that nothing was lost."""
-    command = [sys.executable, "-m", "holdback", "cut", "--chunk", str(PIECE), "--steps", "--report"]
+    command = [
+        sys.executable,
+        "-m",
+        "holdback",
+        "cut",
+        "--chunk",
+        str(PIECE),
+        "--steps",
+        "--report",
+    ]
     for stop in STOPS:
         command += ["--stop", stop]
-    command += ["--asleep-inside", "<think>", "</think>", str(DOCUMENT)]
+    command += ["--ignore-inside", "<think>", "</think>", str(DOCUMENT)]
     environment = {**os.environ, "PYTHONUTF8": "1"}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", env=environment, check=False
+    )
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr, end="")
         return done.returncode
@@ -57,7 +68,14 @@ def show_question(size: int) -> None:
 
 def show_steps(steps: list[dict[str, Any]]) -> None:
     """One row for each read that made something wait, or let it go; a run of all others is one row."""
-    print(dim("  read   " + fill("arrived", 0) + fill("sent on at once", 1) + "held back: a stop may have begun"))
+    print(
+        dim(
+            "  read   "
+            + fill("arrived", 0)
+            + fill("sent on at once", 1)
+            + "held back: a stop may have begun"
+        )
+    )
     quiet = 0
     held_before = half_before = ""
     for number, step in enumerate(steps, 1):
@@ -82,7 +100,9 @@ def show_steps(steps: list[dict[str, Any]]) -> None:
 
 
 def half_character(read: str) -> str:
-    """The bytes at the end of a read that wait for the rest of their character, as the command shows them."""
+    """The bytes at the end of a read that wait for the rest of their character, as the command
+    shows them.
+    """
     found = re.search(r"(\\x[0-9a-f]{2})+$", read)
     return found[0] if found else ""
 
@@ -90,13 +110,21 @@ def half_character(read: str) -> str:
 def show_outcome(output: str, report: dict[str, Any], longest: int) -> None:
     """Which stop fired, where, and what that saved."""
     place = f"characters {report['start']} to {report['end']}"
-    print(f"\n  {paint('stop ' + str(report['index']), 31)}  {visible(report['stop'])}  ended it at {place}.")
+    print(
+        f"\n  {paint('stop ' + str(report['index']), 31)}  {visible(report['stop'])}  ended it at {place}."
+    )
     unread = DOCUMENT.stat().st_size - report["bytes_read"]
-    print(f"  {report['bytes_read']} bytes read, {report['bytes_written']} sent on, {unread} never asked for.")
-    print(f"  At no time did more than {longest} characters wait.\n\n  The last lines that a client saw:\n")
+    print(
+        f"  {report['bytes_read']} bytes read, {report['bytes_written']} sent on, {unread} never asked for."
+    )
+    print(
+        f"  At no time did more than {longest} characters wait.\n\n  The last lines that a client saw:\n"
+    )
     for line in output.splitlines()[-3:]:
         print(dim("      | ") + line)
-    print("\n  The same by hand:  holdback cut --stop '</answer>' --stop '\\n\\nUser:' --report < examples/answer.md\n")
+    print(
+        "\n  The same by hand:  holdback cut --stop '</answer>' --stop '\\n\\nUser:' --report < examples/answer.md\n"
+    )
 
 
 def visible(text: str | None) -> str:
@@ -125,7 +153,11 @@ def dim(text: str) -> str:
     return paint(text, 2)
 
 
-COLOURED = sys.stdout.isatty() and "NO_COLOR" not in os.environ and shutil.get_terminal_size().columns >= 80
+COLOURED = (
+    sys.stdout.isatty()
+    and "NO_COLOR" not in os.environ
+    and shutil.get_terminal_size().columns >= 80
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,9 @@
 """The gateway, made visible: clients that send six stops to a model that takes none.
 
-``holdback serve --demo`` runs as a process of its own, with its canned upstream. Three clients ask it, each in the words of another
-provider; every line shows a frame that a client got and when. In the end each is told which stop fired, and the upstream says how
-much of its answer it had sent when it was hung up on.
+``holdback serve --demo`` runs as a process of its own, with its canned upstream. Three clients ask
+it, each in the words of another provider; every line shows a frame that a client got and when. In
+the end each is told which stop fired, and the upstream says how much of its answer it had sent when
+it was hung up on.
 
 Run it with ``make demo``, or ``python examples/demo_serve.py`` where holdback[serve] is installed.
 """
@@ -19,7 +20,11 @@ from typing import Any
 STOPS = ["END", "</answer>", "\n\nUser:", "\n\nHuman:", "Thought:", "Observation:"]
 WIDTH = 118
 ASKS: list[tuple[str, str, dict[str, Any]]] = [
-    ("OpenAI chat, streamed", "/v1/chat/completions", {"model": "demo", "stream": True, "stop": STOPS}),
+    (
+        "OpenAI chat, streamed",
+        "/v1/chat/completions",
+        {"model": "demo", "stream": True, "stop": STOPS},
+    ),
     ("Anthropic, in one piece", "/v1/messages", {"model": "demo", "stop_sequences": STOPS}),
     ("Ollama, streamed", "/api/generate", {"model": "demo", "options": {"stop": STOPS}}),
 ]
@@ -35,7 +40,11 @@ def main() -> int:
             print(first, end="", file=sys.stderr)
             return gateway.wait()
         address = json.loads(first)["address"].removeprefix("http://")
-        print(bold("\n  holdback serve: six stops for a model that takes none, and never stops by itself\n"))
+        print(
+            bold(
+                "\n  holdback serve: six stops for a model that takes none, and never stops by itself\n"
+            )
+        )
         for title, path, asked in ASKS:
             print(f"  {bold(title)}   POST {path}   stops: {', '.join(map(repr, STOPS))}\n")
             ask(address, path, asked)
@@ -61,7 +70,11 @@ def ask(address: str, path: str, asked: dict[str, Any]) -> None:
 
 def show(seconds: float, line: str) -> None:
     """The end of a long line is what differs, so the beginning goes."""
-    for noise in ('"object":"chat.completion.chunk","created":1790000000,', '"logprobs":null,', '"model":"demo",'):
+    for noise in (
+        '"object":"chat.completion.chunk","created":1790000000,',
+        '"logprobs":null,',
+        '"model":"demo",',
+    ):
         line = line.replace(noise, "")
     shown = line if len(line) <= WIDTH else f"{line[:24]} ... {line[24 - WIDTH :]}"
     told = any(word in line for word in ('"stop"', "stop_sequence", "x-holdback-stop"))

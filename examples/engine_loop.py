@@ -1,8 +1,10 @@
-"""An engine loop: token ids and log-probabilities in, text out, and an answer whose parts all end at the same place.
+"""An engine loop: token ids and log-probabilities in, text out, and an answer whose parts all end
+at the same place.
 
-The sampler gives (token id, log-probability); the detokenizer gives each token's bytes, which may be half a character. What is
-streamed is text with the entries of its tokens: a token's entry goes out with the last character of its text, so no entry leaves
-before its text is safe, and none belongs to text behind the cut.
+The sampler gives (token id, log-probability); the detokenizer gives each token's bytes, which may
+be half a character. What is streamed is text with the entries of its tokens: a token's entry goes
+out with the last character of its text, so no entry leaves before its text is safe, and none
+belongs to text behind the cut.
 
     python examples/engine_loop.py
 """
@@ -32,12 +34,17 @@ class Answer:
     token_ids: list[int] = field(
         default_factory=list
     )  # all that were generated, the stop's tokens included: usage counts them
-    logprobs: list[tuple[int, float]] = field(default_factory=list)  # those of the emitted text only
+    logprobs: list[tuple[int, float]] = field(
+        default_factory=list
+    )  # those of the emitted text only
     finish: Finish | None = None
 
 
 def generate(
-    sampled: Iterable[tuple[int, float]], pieces: Sequence[bytes], criteria: StoppingCriteria, answer: Answer
+    sampled: Iterable[tuple[int, float]],
+    pieces: Sequence[bytes],
+    criteria: StoppingCriteria,
+    answer: Answer,
 ) -> Iterator[Delta]:
     """Run one sequence to its end and yield what may be sent.
 
@@ -49,13 +56,17 @@ def generate(
     """
     run = criteria.start()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")  # the rule that the run decodes by
-    waiting: list[tuple[int, tuple[int, float]]] = []  # where a token's text ends, in characters, and its entry
+    waiting: list[
+        tuple[int, tuple[int, float]]
+    ] = []  # where a token's text ends, in characters, and its entry
     fed = sent = 0
     for token, logprob in sampled:
         answer.token_ids.append(token)
         emit, answer.finish = run.step(token, pieces[token])
         fed += len(decoder.decode(pieces[token]))
-        half = bool(decoder.getstate()[0])  # a token that ends inside a character waits for that character
+        half = bool(
+            decoder.getstate()[0]
+        )  # a token that ends inside a character waits for that character
         waiting.append((fed + half, (token, logprob)))
         sent += len(emit)
         ready = [entry for end, entry in waiting if end <= sent]
@@ -78,12 +89,44 @@ def generate(
         close()
 
 
-VOCABULARY = [b"The ", b"answer ", b"is ", b"\xe5\x9b", b"\x9b", b".\n", b"\nUs", b"er:", b" and", b"</s>"]
+VOCABULARY = [
+    b"The ",
+    b"answer ",
+    b"is ",
+    b"\xe5\x9b",
+    b"\x9b",
+    b".\n",
+    b"\nUs",
+    b"er:",
+    b" and",
+    b"</s>",
+]
 
 if __name__ == "__main__":
     answer = Answer()
-    tokens = iter([(0, -0.1), (1, -0.2), (2, -0.3), (3, -0.9), (4, -0.1), (5, -0.4), (6, -1.2), (7, -0.1), (8, -0.5)])
-    for delta in generate(tokens, VOCABULARY, StoppingCriteria(stop=["\n\nUser:"], eos_token_ids=9), answer):
+    tokens = iter(
+        [
+            (0, -0.1),
+            (1, -0.2),
+            (2, -0.3),
+            (3, -0.9),
+            (4, -0.1),
+            (5, -0.4),
+            (6, -1.2),
+            (7, -0.1),
+            (8, -0.5),
+        ]
+    )
+    for delta in generate(
+        tokens, VOCABULARY, StoppingCriteria(stop=["\n\nUser:"], eos_token_ids=9), answer
+    ):
         print(repr(delta.text), delta.logprobs)
     assert answer.finish is not None
-    print(answer.finish.to("vllm"), "after", answer.finish.tokens, "tokens;", next(tokens, None), "was never sampled")
+    print(
+        answer.finish.to("vllm"),
+        "after",
+        answer.finish.tokens,
+        "tokens;",
+        next(tokens, None),
+        "was never sampled",
+    )

@@ -1,8 +1,8 @@
 """llama-cpp-python: any number of stops on its streams, cut exactly, and the model stopped at once.
 
-Its own ``stop`` detokenizes everything again for each token, lets the first listed stop win and gives other results when it
-streams than when it does not. Here the model gets no stops; what it streams is cut by ``cut_stream``. Closing the generator
-ends the model's loop.
+Its own ``stop`` detokenizes everything again for each token, lets the first listed stop win and
+gives other results when it streams than when it does not. Here the model gets no stops; what it
+streams is cut by ``cut_stream``. Closing the generator ends the model's loop.
 
     stream = llm.create_completion(prompt, stream=True, max_tokens=512)     # or create_chat_completion
     for chunk in cut_stream(stream, ["\\n\\nUser:", "###", ...]):
@@ -55,7 +55,9 @@ def cut_stream(chunks: Iterable[dict[str, Any]], stops: Iterable[str]) -> Iterat
 
 
 def _text(choice: dict[str, Any]) -> str | None:
-    """A completion's text, or a chat delta's content (the first chat chunk has a role and no content)."""
+    """A completion's text, or a chat delta's content (the first chat chunk has a role and no
+    content).
+    """
     text: str | None = choice["delta"].get("content") if "delta" in choice else choice["text"]
     return text
 

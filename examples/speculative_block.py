@@ -1,11 +1,12 @@
 """Speculative decoding: a block of accepted tokens at once, and a stop somewhere inside it.
 
-A draft proposes a block, the model accepts a prefix of it and adds a token of its own. ``step_block`` judges what was accepted and
-says how many tokens of the block count; the cache is rolled back to there. Since it gives what ``step`` would give token by
-token, the answer does not depend on how lucky the draft was.
+A draft proposes a block, the model accepts a prefix of it and adds a token of its own.
+``step_block`` judges what was accepted and says how many tokens of the block count; the cache is
+rolled back to there. Since it gives what ``step`` would give token by token, the answer does not
+depend on how lucky the draft was.
 
-To look ahead without deciding, ``run.copy()`` takes constant time: here it tells the draft where its own proposal would end, so
-that no time is spent on verifying tokens behind a stop.
+To look ahead without deciding, ``run.copy()`` takes constant time: here it tells the draft where
+its own proposal would end, so that no time is spent on verifying tokens behind a stop.
 
     python examples/speculative_block.py
 """
@@ -59,5 +60,7 @@ def check(tokens: Sequence[int], guesses: Sequence[int]) -> Sequence[int]:
 
 
 if __name__ == "__main__":
-    text, tokens, finish = generate(perfect, check, PIECES, StoppingCriteria(stop=["\n\nUser:"], max_tokens=32))
+    text, tokens, finish = generate(
+        perfect, check, PIECES, StoppingCriteria(stop=["\n\nUser:"], max_tokens=32)
+    )
     print(repr(text), tokens, finish.reason, repr(finish.stop))

@@ -1,9 +1,11 @@
-"""The coordinator of a ``vllm serve --tokens-only`` server: stop strings, where only token ids come out.
+"""The coordinator of a ``vllm serve --tokens-only`` server: stop strings, where only token ids come
+out.
 
-Such a server has no detokenizer, so it refuses ``stop`` and leaves stop strings to whoever turns its tokens into text. The
-coordinator sends token ids to ``/inference/v1/generate``, detokenizes what streams back, judges each token, and closes the
-response at the end, which aborts the request in the engine. End tokens stay with the engine (``stop_token_ids``), which can
-act on them within the step.
+Such a server has no detokenizer, so it refuses ``stop`` and leaves stop strings to whoever turns
+its tokens into text. The coordinator sends token ids to ``/inference/v1/generate``, detokenizes
+what streams back, judges each token, and closes the response at the end, which aborts the request
+in the engine. End tokens stay with the engine (``stop_token_ids``), which can act on them within
+the step.
 
     python examples/vllm_tokens_only.py        (reads a recorded stream; no server needed)
 """
@@ -66,7 +68,9 @@ async def main() -> None:
 
     async def recorded() -> AsyncIterator[str]:
         for tokens in RECORDED:
-            yield "data: " + json.dumps({"choices": [{"index": 0, "token_ids": tokens, "finish_reason": None}]})
+            yield "data: " + json.dumps(
+                {"choices": [{"index": 0, "token_ids": tokens, "finish_reason": None}]}
+            )
 
     lines = recorded()
     criteria = StoppingCriteria(stop=["\n\nQ:"], eos_token_ids=9)

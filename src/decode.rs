@@ -1,10 +1,12 @@
-//! Incremental UTF-8, cut anywhere: Python's replacement rule, and surrogates that meet across chunks.
+//! Incremental UTF-8, cut anywhere: Python's replacement rule, and surrogates that meet across
+//! chunks.
 //!
-//! A decoder keeps what waits for its other half: up to three bytes of a character, or a high surrogate of a `str` chunk,
-//! never both. Reading a chunk changes nothing: the decoder behind it is part of the answer, for whoever accepts it.
+//! A decoder keeps what waits for its other half: up to three bytes of a character, or a high
+//! surrogate of a `str` chunk, never both. Reading a chunk changes nothing: the decoder behind it
+//! is part of the answer, for whoever accepts it.
 //!
-//! Which bytes make one U+FFFD: a maximal prefix of a well-formed sequence, as Unicode recommends, as `std::str::from_utf8`
-//! reports it and as Python's incremental decoder replaces it.
+//! Which bytes make one U+FFFD: a maximal prefix of a well-formed sequence, as Unicode recommends,
+//! as `std::str::from_utf8` reports it and as Python's incremental decoder replaces it.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -31,7 +33,8 @@ pub enum Fault {
         /// Where it ends.
         end: usize,
     },
-    /// The unit at `at` of the text, counted from `waiting`, is half of a surrogate pair without its other half.
+    /// The unit at `at` of the text, counted from `waiting`, is half of a surrogate pair without
+    /// its other half.
     Surrogate {
         /// The high surrogate that had been waiting, if any; the text begins with it.
         waiting: Option<u16>,
@@ -59,7 +62,8 @@ pub struct Decoded<T> {
     pub text: T,
     /// The decoder behind it.
     pub next: Decoder,
-    /// Under [`Errors::Strict`], what ended it. It only counts if no stop ends in `text`: what stands behind a match is not looked at.
+    /// Under [`Errors::Strict`], what ended it. It only counts if no stop ends in `text`: what
+    /// stands behind a match is not looked at.
     pub fault: Option<Fault>,
 }
 
@@ -117,7 +121,8 @@ impl Decoder {
         decoder
     }
 
-    /// Decodes a chunk of bytes behind whatever waits. The text is borrowed when it is the chunk itself.
+    /// Decodes a chunk of bytes behind whatever waits. The text is borrowed when it is the chunk
+    /// itself.
     ///
     /// Under [`Errors::Strict`] decoding ends at the first fault.
     #[must_use]
@@ -142,8 +147,11 @@ impl Decoder {
             }
             text.push(char::REPLACEMENT_CHARACTER);
         }
-        let joined: Cow<'_, [u8]> =
-            if self.len == 0 { Cow::Borrowed(chunk) } else { Cow::Owned([self.waiting_bytes(), chunk].concat()) };
+        let joined: Cow<'_, [u8]> = if self.len == 0 {
+            Cow::Borrowed(chunk)
+        } else {
+            Cow::Owned([self.waiting_bytes(), chunk].concat())
+        };
         let mut next = Self::default();
         let mut at = 0;
         for piece in Pieces(&joined) {
@@ -155,7 +163,11 @@ impl Decoder {
                 Piece::Unfinished(tail) => next = Self::waiting(tail),
                 Piece::Bad(bad) => {
                     if errors == Errors::Strict {
-                        let fault = Fault::Utf8 { start: at, end: at + bad.len(), bytes: joined.into_owned() };
+                        let fault = Fault::Utf8 {
+                            start: at,
+                            end: at + bad.len(),
+                            bytes: joined.into_owned(),
+                        };
                         return Decoded { text: Cow::Owned(text), next, fault: Some(fault) };
                     }
                     at += bad.len();
@@ -166,7 +178,8 @@ impl Decoder {
         Decoded { text: Cow::Owned(text), next, fault: None }
     }
 
-    /// Reads a `str` chunk in units that may hold surrogates, behind whatever waits; gives its characters.
+    /// Reads a `str` chunk in units that may hold surrogates, behind whatever waits; gives its
+    /// characters.
     ///
     /// Under [`Errors::Strict`] reading ends at the first fault.
     #[must_use]
@@ -221,7 +234,11 @@ impl Decoder {
         }
         if errors == Errors::Strict {
             let lone = |waiting| Fault::Surrogate { waiting, at: 0 };
-            return Err(if self.len == 0 { lone(self.waiting_surrogate()) } else { self.unfinished() });
+            return Err(if self.len == 0 {
+                lone(self.waiting_surrogate())
+            } else {
+                self.unfinished()
+            });
         }
         *self = Self::default();
         Ok(true)
@@ -231,9 +248,11 @@ impl Decoder {
         Fault::Utf8 { bytes: self.waiting_bytes().to_vec(), start: 0, end: self.len.into() }
     }
 
-    /// How many bytes of `chunk` had been read when the `count`th character of its decoding (from 1) was known.
+    /// How many bytes of `chunk` had been read when the `count`th character of its decoding (from
+    /// 1) was known.
     ///
-    /// Decodes again, character by character: only a match asks for it. `self` is the decoder before the chunk.
+    /// Decodes again, character by character: only a match asks for it. `self` is the decoder
+    /// before the chunk.
     #[must_use]
     pub fn bytes_read(&self, chunk: &[u8], count: usize) -> usize {
         let mut left = count - usize::from(self.high != 0 && count > 0);
@@ -266,7 +285,8 @@ impl Decoder {
         chunk.len()
     }
 
-    /// How many units of a `str` chunk had been read when the `count`th character (from 1) was known.
+    /// How many units of a `str` chunk had been read when the `count`th character (from 1) was
+    /// known.
     #[must_use]
     pub fn units_read(&self, units: impl Iterator<Item = u32>, count: usize) -> usize {
         let mut decoder = *self;
@@ -286,7 +306,8 @@ impl Decoder {
             known += joined.text.len();
             decoder = joined.next;
             if lone && known - usize::from(decoder.high == 0) >= count {
-                // The unit only showed that the one before it stays alone; it is not part of that character.
+                // The unit only showed that the one before it stays alone; it is not part of that
+                // character.
                 return read;
             }
             read += 1;
@@ -344,14 +365,17 @@ impl<'a> Iterator for Pieces<'a> {
 mod tests {
     use super::*;
 
-    /// Every byte string over bytes that meet each edge of the UTF-8 table, at every cutting, against the standard library.
+    /// Every byte string over bytes that meet each edge of the UTF-8 table, at every cutting,
+    /// against the standard library.
     #[test]
     fn every_cutting_of_short_byte_strings_decodes_alike() {
         let alphabet = [0x41, 0x80, 0x9f, 0xa0, 0xbf, 0xc2, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xff];
         let mut cases = 0;
         for len in 0..=4u32 {
             for number in 0..alphabet.len().pow(len) {
-                let bytes: Vec<u8> = (0..len).map(|k| alphabet[number / alphabet.len().pow(k) % alphabet.len()]).collect();
+                let bytes: Vec<u8> = (0..len)
+                    .map(|k| alphabet[number / alphabet.len().pow(k) % alphabet.len()])
+                    .collect();
                 let len = bytes.len();
                 let whole = String::from_utf8_lossy(&bytes);
                 for cuts in 0..1u32 << bytes.len().saturating_sub(1) {
@@ -361,7 +385,8 @@ mod tests {
                     for to in 1..=len {
                         if to == len || cuts >> (to - 1) & 1 == 1 {
                             let before = decoder;
-                            let Decoded { text: piece, next, .. } = decoder.decode(&bytes[from..to], Errors::Replace);
+                            let Decoded { text: piece, next, .. } =
+                                decoder.decode(&bytes[from..to], Errors::Replace);
                             decoder = next;
                             for k in 1..=piece.chars().count() {
                                 assert!(before.bytes_read(&bytes[from..to], k) <= to - from);
@@ -396,7 +421,8 @@ mod tests {
 
     #[test]
     fn surrogates_meet_stay_alone_and_end() {
-        let joined = Decoder::default().join([0xdc00, 0xd800, 0xd83d, 0xde00, 0xd801].into_iter(), Errors::Replace);
+        let joined = Decoder::default()
+            .join([0xdc00, 0xd800, 0xd83d, 0xde00, 0xd801].into_iter(), Errors::Replace);
         assert_eq!(joined.text, [REPLACEMENT, REPLACEMENT, 0x1f600]);
         assert_eq!(joined.next.decode(b"a", Errors::Replace).text, "\u{fffd}a");
         let decoder = Decoder::default().decode(b"\xf0\x9f", Errors::Replace).next;
@@ -410,7 +436,8 @@ mod tests {
         let start = Decoder::default();
         // A lone high surrogate, shown alone by the `x` behind it, which is not part of it.
         let units = [0xd83d, u32::from('x'), 0xd83d, 0xde00, u32::from('y')];
-        let read: Vec<usize> = (1..=4).map(|k| start.units_read(units.iter().copied(), k)).collect();
+        let read: Vec<usize> =
+            (1..=4).map(|k| start.units_read(units.iter().copied(), k)).collect();
         assert_eq!(read, [1, 2, 4, 5]);
         let waiting = Decoder::restore(&[], Some(0xd83d)).unwrap();
         assert_eq!(waiting.units_read([0xde00, 0x61].into_iter(), 1), 1);
@@ -425,9 +452,13 @@ mod tests {
 
     #[test]
     fn only_what_can_wait_is_restored() {
-        for (bytes, high) in
-            [(b"a".as_slice(), None), (b"\xe2\x82\xac", None), (b"\xff", None), (b"", Some(0xdc00)), (b"\xe2", Some(0xd800))]
-        {
+        for (bytes, high) in [
+            (b"a".as_slice(), None),
+            (b"\xe2\x82\xac", None),
+            (b"\xff", None),
+            (b"", Some(0xdc00)),
+            (b"\xe2", Some(0xd800)),
+        ] {
             assert_eq!(Decoder::restore(bytes, high), None, "{bytes:x?} {high:x?}");
         }
     }

@@ -1,12 +1,13 @@
 //! One opaque error type for everything a caller can get wrong while building a set or a stream.
 //!
-//! The kinds are private so that a new one is not a breaking change; [`Error::is_type`] is the only distinction that a
-//! binding needs (Python raises `TypeError` for it, `ValueError` for the rest).
+//! The kinds are private so that a new one is not a breaking change; [`Error::is_type`] is the only
+//! distinction that a binding needs (Python raises `TypeError` for it, `ValueError` for the rest).
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
-/// Why a stop list or a stream option was refused. The message names the index, the limit or the marker.
+/// Why a stop list or a stream option was refused. The message names the index, the limit or the
+/// marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
@@ -43,7 +44,8 @@ impl Error {
         Self { kind: Kind::Option { message } }
     }
 
-    /// True when the fault is the *type* of an argument (a `bytes` stop in a text stream), not its value.
+    /// True when the fault is the *type* of an argument (a `bytes` stop in a text stream), not its
+    /// value.
     #[must_use]
     pub fn is_type(&self) -> bool {
         matches!(self.kind, Kind::NotText { .. })
@@ -53,15 +55,27 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::EmptyStop { index } => write!(f, "stop {index} is empty: it would end every stream before its first character"),
+            Kind::EmptyStop { index } => write!(
+                f,
+                "stop {index} is empty: it would end every stream before its first character"
+            ),
             Kind::TooManyStops { at_least, limit } => {
-                write!(f, "too many stops: {at_least} or more given, the limit max_stops is {limit}")
+                write!(
+                    f,
+                    "too many stops: {at_least} or more given, the limit max_stops is {limit}"
+                )
             }
             Kind::TooManyBytes { at_least, limit } => {
-                write!(f, "stops too long: {at_least} bytes or more in all, the limit max_bytes is {limit}")
+                write!(
+                    f,
+                    "stops too long: {at_least} bytes or more in all, the limit max_bytes is {limit}"
+                )
             }
             Kind::NotText { index } => {
-                write!(f, "stop {index} is bytes: a text stream takes str stops only, use byte_stream() for bytes")
+                write!(
+                    f,
+                    "stop {index} is bytes: a text stream takes str stops only, use byte_stream() for bytes"
+                )
             }
             Kind::Option { message } => f.write_str(message),
         }

@@ -20,4 +20,6 @@ pub use error::Error;
 pub use scope::{Frozen, Include, Scope};
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
-pub use stream::{Advance, ByteStream, Held, Match, Matcher, Passed, Place, Snapshot, Stream, StreamOptions};
+pub use stream::{
+    Advance, ByteStream, Held, Match, Matcher, Passed, Place, Snapshot, Stream, StreamOptions,
+};

@@ -32,7 +32,8 @@ struct Inner {
     unreachable: Vec<usize>,
     /// Over characters if every stop is text, else over bytes; for an ASCII list, both.
     main: Automaton,
-    /// Over bytes, for a byte stream of a list that is text but not ASCII; compiled when first asked for.
+    /// Over bytes, for a byte stream of a list that is text but not ASCII; compiled when first
+    /// asked for.
     bytes: OnceLock<Automaton>,
     /// Compiled scopes, the one used last in front: streams of one server have one scope or a few.
     scopes: Mutex<Vec<(ScopeKey, Arc<Program>)>>,
@@ -43,8 +44,8 @@ struct Inner {
 struct ScopeKey {
     over: Over,
     include: Include,
-    asleep_inside: Vec<(Vec<u8>, Vec<u8>)>,
-    keep_whole: Vec<Vec<u8>>,
+    ignore_inside: Vec<(Vec<u8>, Vec<u8>)>,
+    atomic: Vec<Vec<u8>>,
 }
 
 /// Compiled scopes kept with a set, and their size together.
@@ -77,7 +78,15 @@ impl StopSet {
         list.trim();
         let over = if list.is_text() { Over::Characters } else { Over::Bytes };
         let (main, unreachable) = Automaton::new(&list, over, tie, paths);
-        Self(Arc::new(Inner { list, tie, paths, unreachable, main, bytes: OnceLock::new(), scopes: Mutex::default() }))
+        Self(Arc::new(Inner {
+            list,
+            tie,
+            paths,
+            unreachable,
+            main,
+            bytes: OnceLock::new(),
+            scopes: Mutex::default(),
+        }))
     }
 
     /// The stops as given.
@@ -125,16 +134,23 @@ impl StopSet {
     }
 
     /// The compiled form of a scope, shared with other streams of the same one.
-    pub(crate) fn program(&self, over: Over, include: &Include, scope: &Scope) -> Result<Arc<Program>, Error> {
+    pub(crate) fn program(
+        &self,
+        over: Over,
+        include: &Include,
+        scope: &Scope,
+    ) -> Result<Arc<Program>, Error> {
         // Not part of the key, so it is looked at whether or not the rest is known.
-        if scope.start_asleep && scope.asleep_inside.is_empty() {
-            return Err(Error::option("start_asleep needs a region to begin in: asleep_inside has none".to_owned()));
+        if scope.start_inside && scope.ignore_inside.is_empty() {
+            return Err(Error::option(
+                "start_inside needs a region to begin in: ignore_inside has none".to_owned(),
+            ));
         }
         let same = |key: &ScopeKey| {
             key.over == over
                 && key.include == *include
-                && key.asleep_inside == scope.asleep_inside
-                && key.keep_whole == scope.keep_whole
+                && key.ignore_inside == scope.ignore_inside
+                && key.atomic == scope.atomic
         };
         let find = || {
             let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,16 +161,20 @@ impl StopSet {
         if let Some(program) = find() {
             return Ok(program);
         }
-        // Compiled outside the lock: another thread may do the same, which costs it a moment and nothing else.
+        // Compiled outside the lock: another thread may do the same, which costs it a moment and
+        // nothing else.
         let program = Arc::new(Program::new(self, over, include, scope)?);
-        let (asleep_inside, keep_whole) = (scope.asleep_inside.clone(), scope.keep_whole.clone());
-        let key = ScopeKey { over, include: include.clone(), asleep_inside, keep_whole };
+        let (ignore_inside, atomic) = (scope.ignore_inside.clone(), scope.atomic.clone());
+        let key = ScopeKey { over, include: include.clone(), ignore_inside, atomic };
         let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         if !scopes.iter().any(|(key, _)| same(key)) {
             scopes.insert(0, (key, program.clone()));
             scopes.truncate(SCOPES);
             // At least the one just made is kept, whatever its size.
-            while scopes.len() > 1 && scopes.iter().map(|(_, program)| program.heap_bytes()).sum::<usize>() > SCOPE_BYTES {
+            while scopes.len() > 1
+                && scopes.iter().map(|(_, program)| program.heap_bytes()).sum::<usize>()
+                    > SCOPE_BYTES
+            {
                 scopes.pop();
             }
         }

@@ -1,7 +1,8 @@
-//! The validated, ordered stop list: what the caller gave, in one arena, with its limits checked while it grows.
+//! The validated, ordered stop list: what the caller gave, in one arena, with its limits checked
+//! while it grows.
 //!
-//! A list is only ever appended to, and every `push` checks the limits *before* it copies anything, so an endless iterator
-//! of stops costs at most `max_bytes` of memory before it is refused.
+//! A list is only ever appended to, and every `push` checks the limits *before* it copies anything,
+//! so an endless iterator of stops costs at most `max_bytes` of memory before it is refused.
 #![forbid(unsafe_code)]
 
 use crate::error::Error;
@@ -16,13 +17,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No automaton can be built beyond this: states are numbered in 31 bits, one state per byte at the most.
+    /// No automaton can be built beyond this: states are numbered in 31 bits, one state per byte at
+    /// the most.
     const CEILING: usize = 1 << 30;
 }
 
 impl Default for Limits {
-    /// A million stops, 4 MiB: far beyond any real list. Compiling takes about 20 bytes of memory for each byte of a list, so the worst
-    /// list under the default costs some 80 MiB and a second; a server that compiles its clients' lists sets far less.
+    /// A million stops, 4 MiB: far beyond any real list. Compiling takes about 20 bytes of memory
+    /// for each byte of a list, so the worst list under the default costs some 80 MiB and a second;
+    /// a server that compiles its clients' lists sets far less.
     fn default() -> Self {
         Self { max_stops: 1_000_000, max_bytes: 4 << 20 }
     }
@@ -91,7 +94,8 @@ impl StopList {
         if index >= limit {
             return Err(Error::too_many_stops(index + 1, limit));
         }
-        let (total, limit) = (self.arena.len() + stop.len(), self.limits.max_bytes.min(Limits::CEILING));
+        let (total, limit) =
+            (self.arena.len() + stop.len(), self.limits.max_bytes.min(Limits::CEILING));
         let Some(end) = u32::try_from(total).ok().filter(|_| total <= limit) else {
             return Err(Error::too_many_bytes(total, limit));
         };
@@ -129,7 +133,8 @@ impl StopList {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// True when every stop is ASCII: then characters, bytes and classes of a text and a byte stream coincide.
+    /// True when every stop is ASCII: then characters, bytes and classes of a text and a byte
+    /// stream coincide.
     #[must_use]
     pub fn is_ascii(&self) -> bool {
         self.ascii
@@ -141,7 +146,11 @@ impl StopList {
     /// When `stops` more would exceed the limit.
     pub fn check_count(&self, stops: usize) -> Result<(), Error> {
         let total = self.len().saturating_add(stops);
-        if total <= self.limits.max_stops { Ok(()) } else { Err(Error::too_many_stops(total, self.limits.max_stops)) }
+        if total <= self.limits.max_stops {
+            Ok(())
+        } else {
+            Err(Error::too_many_stops(total, self.limits.max_stops))
+        }
     }
 
     /// Bytes of all stops together.
@@ -195,10 +204,16 @@ mod tests {
     fn limits_are_checked_before_copying() {
         let mut list = StopList::new(Limits { max_stops: 2, max_bytes: 5 });
         list.push("abc").unwrap();
-        assert_eq!(list.push("def").unwrap_err().to_string(), "stops too long: 6 bytes or more in all, the limit max_bytes is 5");
+        assert_eq!(
+            list.push("def").unwrap_err().to_string(),
+            "stops too long: 6 bytes or more in all, the limit max_bytes is 5"
+        );
         assert_eq!(list.len(), 1);
         list.push("de").unwrap();
-        assert_eq!(list.push("f").unwrap_err().to_string(), "too many stops: 3 or more given, the limit max_stops is 2");
+        assert_eq!(
+            list.push("f").unwrap_err().to_string(),
+            "too many stops: 3 or more given, the limit max_stops is 2"
+        );
         assert!(list.push("").unwrap_err().to_string().contains("stop 2 is empty"));
         assert_eq!(list.iter().collect::<Vec<_>>(), [b"abc".as_slice(), b"de"]);
     }

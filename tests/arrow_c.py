@@ -1,7 +1,8 @@
-"""Arrow columns made and read with ctypes alone: a producer that counts its releases, also one that lies, and a consumer.
+"""Arrow columns made and read with ctypes alone: a producer that counts its releases, also one that
+lies, and a consumer.
 
-Written from the specification of the C data interface, so that the column path is tested without any Arrow package.
-"""
+Written from the specification of the C data interface, so that the column path is tested without
+any Arrow package."""
 
 from __future__ import annotations
 
@@ -85,9 +86,13 @@ class Piece:
     no_buffers: bool = False
 
 
-def piece(rows: Sequence[str | bytes | None], kind: str, *, before: int = 0, tell_nulls: bool = True) -> Piece:
+def piece(
+    rows: Sequence[str | bytes | None], kind: str, *, before: int = 0, tell_nulls: bool = True
+) -> Piece:
     """The rows laid out, behind ``before`` other rows that a slice has cut off."""
-    hidden: list[str | bytes | None] = [None if at % 3 == 1 else f"hidden {at}" * 3 for at in range(before)]
+    hidden: list[str | bytes | None] = [
+        None if at % 3 == 1 else f"hidden {at}" * 3 for at in range(before)
+    ]
     every = [*hidden, *rows, "behind the end"]
     texts = [row if isinstance(row, bytes) else (row or "").encode() for row in every]
     bits = bytearray(len(every) // 8 + 1)
@@ -112,15 +117,20 @@ def piece(rows: Sequence[str | bytes | None], kind: str, *, before: int = 0, tel
         ends = [0]
         for text in texts:
             ends.append(ends[-1] + len(text))
-        buffers = [valid, struct.pack(f"={len(ends)}{'i' if kind == 'u' else 'q'}", *ends), b"".join(texts)]
+        buffers = [
+            valid,
+            struct.pack(f"={len(ends)}{'i' if kind == 'u' else 'q'}", *ends),
+            b"".join(texts),
+        ]
     return Piece(len(rows), buffers, before, nulls if tell_nulls else -1)
 
 
 class Producer:
-    """What hands out structures: each call makes new ones. It keeps their memory until they are released, and counts.
+    """What hands out structures: each call makes new ones. It keeps their memory until they are
+    released, and counts.
 
-    The memory is overwritten when it is released, so that a consumer that reads it afterwards is found out.
-    """
+    The memory is overwritten when it is released, so that a consumer that reads it afterwards is
+    found out."""
 
     def __init__(self, pieces: Iterable[Piece], kind: str) -> None:
         self.pieces = list(pieces)
@@ -130,11 +140,17 @@ class Producer:
         self.releases: Counter[int] = Counter()
         self.fail: dict[str, tuple[int, bytes | None]] = {}
         self._alive: dict[int, list[Any]] = {}
-        self._callbacks: list[Any] = []  # for ever: a release callback is running when its structure goes
+        self._callbacks: list[
+            Any
+        ] = []  # for ever: a release callback is running when its structure goes
 
     @property
     def all_released_once(self) -> bool:
-        return not self._alive and set(self.releases.values()) <= {1} and len(self.releases) == self.made
+        return (
+            not self._alive
+            and set(self.releases.values()) <= {1}
+            and len(self.releases) == self.made
+        )
 
     def _fill(self, structure: Any, memory: list[Any]) -> None:
         number, kind = self.made, type(structure)
@@ -159,14 +175,19 @@ class Producer:
         self._fill(schema, [schema.format, other])
 
     def fill_array(self, array: Array, told: Piece) -> None:
-        blocks = [None if block is None else ctypes.create_string_buffer(block, len(block)) for block in told.buffers]
+        blocks = [
+            None if block is None else ctypes.create_string_buffer(block, len(block))
+            for block in told.buffers
+        ]
         pointers = (c_void_p * max(len(blocks), 1))(
             *(None if block is None else ctypes.addressof(block) for block in blocks)
         )
         array.length, array.null_count, array.offset = told.length, told.null_count, told.offset
         array.n_buffers = len(blocks) if told.n_buffers is None else told.n_buffers
         array.n_children = told.n_children
-        array.buffers = POINTER(c_void_p)() if told.no_buffers else ctypes.cast(pointers, POINTER(c_void_p))
+        array.buffers = (
+            POINTER(c_void_p)() if told.no_buffers else ctypes.cast(pointers, POINTER(c_void_p))
+        )
         other = Array()
         array.dictionary = ctypes.addressof(other) if told.dictionary else None
         self._fill(array, [*blocks, pointers, other])
@@ -187,7 +208,10 @@ class ArrayColumn(Producer):
 
 
 class StreamColumn(Producer):
-    """Any number of arrays. ``fail`` makes a callback fail: its name, or ``get_next`` after the last array."""
+    """Any number of arrays.
+
+    ``fail`` makes a callback fail: its name, or ``get_next`` after the last array.
+    """
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         stream, rest = Stream(), iter(self.pieces)
@@ -221,7 +245,9 @@ class StreamColumn(Producer):
         stream.get_schema, stream.get_next = GET(get_schema), GET(get_next)
         stream.get_last_error = LAST_ERROR(last_error)
         for name in self.fail.keys() & {"no get_schema", "no get_next", "no get_last_error"}:
-            setattr(stream, name.removeprefix("no "), LAST_ERROR() if name.endswith("error") else GET())
+            setattr(
+                stream, name.removeprefix("no "), LAST_ERROR() if name.endswith("error") else GET()
+            )
         self._callbacks += [stream.get_schema, stream.get_next, stream.get_last_error]
         self._fill(stream, [])
         return self.capsule(stream)

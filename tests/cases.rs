@@ -1,14 +1,16 @@
-//! The corpus (`tests/cases/`, whose README states the format) against the core alone: the same cases that the binding and the
-//! reference run.
+//! The corpus (`tests/cases/`, whose README states the format) against the core alone: the same
+//! cases that the binding and the reference run.
 //!
-//! `Reader` is what any binding has to be: a decoder in front of a matcher, and a place for the text.
+//! `Reader` is what any binding has to be: a decoder in front of a matcher, and a place for the
+//! text.
 
 #![allow(clippy::cast_possible_truncation, reason = "cases are short")]
 
 use std::collections::HashSet;
 
 use holdback::{
-    ByteStream, Decoded, Decoder, Errors, Include, Limits, Match, Matcher, Scope, StopList, StopSet, Stream, StreamOptions, Tie,
+    ByteStream, Decoded, Decoder, Errors, Include, Limits, Match, Matcher, Scope, StopList,
+    StopSet, Stream, StreamOptions, Tie,
 };
 use serde_json::Value;
 
@@ -34,7 +36,8 @@ fn chunk(value: &Value) -> Chunk {
     Chunk::Call(value["call"].as_str().unwrap().to_owned())
 }
 
-/// A literal that is text or bytes, as (UTF-8) bytes; half of a surrogate pair, which only `rest` may have, as U+FFFD.
+/// A literal that is text or bytes, as (UTF-8) bytes; half of a surrogate pair, which only `rest`
+/// may have, as U+FFFD.
 fn bytes(value: &Value) -> Vec<u8> {
     match chunk(value) {
         Chunk::Text(text) => utf8(&text),
@@ -44,7 +47,11 @@ fn bytes(value: &Value) -> Vec<u8> {
 }
 
 fn utf8(units: &[u32]) -> Vec<u8> {
-    units.iter().map(|&unit| char::from_u32(unit).unwrap_or('\u{fffd}')).collect::<String>().into_bytes()
+    units
+        .iter()
+        .map(|&unit| char::from_u32(unit).unwrap_or('\u{fffd}'))
+        .collect::<String>()
+        .into_bytes()
 }
 
 struct Reader {
@@ -58,7 +65,8 @@ struct Reader {
 impl Reader {
     fn new(case: &Value) -> Result<Self, String> {
         let options = &case["options"];
-        let (mut list, raw) = (StopList::new(Limits::default()), options["byte_stream"].as_bool().unwrap_or(false));
+        let (mut list, raw) =
+            (StopList::new(Limits::default()), options["byte_stream"].as_bool().unwrap_or(false));
         for stop in case["stops"].as_array().unwrap() {
             let pushed = match chunk(stop) {
                 Chunk::Text(_) => list.push(std::str::from_utf8(&bytes(stop)).unwrap()),
@@ -75,25 +83,31 @@ impl Reader {
             Value::Array(some) => Include::Only(some.iter().map(bytes).collect()),
             one => Include::Only([bytes(one)].into()),
         };
-        let asleep_inside: Vec<(Vec<u8>, Vec<u8>)> =
-            options["asleep_inside"].as_array().into_iter().flatten().map(|pair| (bytes(&pair[0]), bytes(&pair[1]))).collect();
-        let keep_whole = match &options["keep_whole"] {
-            Value::String(word) if word == "regions" => {
-                asleep_inside.iter().flat_map(|(opener, closer)| [opener.clone(), closer.clone()]).collect()
-            }
+        let ignore_inside: Vec<(Vec<u8>, Vec<u8>)> = options["ignore_inside"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|pair| (bytes(&pair[0]), bytes(&pair[1])))
+            .collect();
+        let atomic = match &options["atomic"] {
+            Value::String(word) if word == "regions" => ignore_inside
+                .iter()
+                .flat_map(|(opener, closer)| [opener.clone(), closer.clone()])
+                .collect(),
             Value::Array(some) => some.iter().map(bytes).collect(),
             Value::Null => Vec::new(),
             one => vec![bytes(one)],
         };
         let scope = Scope {
-            arm_after: options["arm_after_chars"].as_u64().unwrap_or(0),
-            asleep_inside,
-            start_asleep: options["start_asleep"].as_bool().unwrap_or(false),
-            keep_whole,
+            min_chars: options["min_chars"].as_u64().unwrap_or(0),
+            ignore_inside,
+            start_inside: options["start_inside"].as_bool().unwrap_or(false),
+            atomic,
         };
         let errors = if options["errors"] == "strict" { Errors::Strict } else { Errors::Replace };
         let options = StreamOptions { include_stop, errors, scope };
-        let matcher = if raw { Matcher::bytes(set, &options) } else { Matcher::text(set, &options) };
+        let matcher =
+            if raw { Matcher::bytes(set, &options) } else { Matcher::text(set, &options) };
         let matcher = matcher.map_err(|error| error.to_string())?;
         Ok(Self { matcher, decoder: Decoder::default(), errors, raw, rest: Vec::new() })
     }
@@ -107,16 +121,21 @@ impl Reader {
                 Ok(Vec::new())
             }
             _ if over => Ok(Vec::new()),
-            Chunk::Bytes(chunk) if self.raw => Ok(self.advance(chunk, |read| chunk[read..].to_vec())),
+            Chunk::Bytes(chunk) if self.raw => {
+                Ok(self.advance(chunk, |read| chunk[read..].to_vec()))
+            }
             Chunk::Bytes(chunk) => {
                 let before = self.decoder;
                 let Decoded { text, next, fault, .. } = before.decode(chunk, self.errors);
                 let codes: Vec<u32> = text.chars().map(u32::from).collect();
-                self.feed_decoded(&codes, next, fault.is_some(), |read| chunk[before.bytes_read(chunk, read)..].to_vec())
+                self.feed_decoded(&codes, next, fault.is_some(), |read| {
+                    chunk[before.bytes_read(chunk, read)..].to_vec()
+                })
             }
             Chunk::Text(chunk) => {
                 let before = self.decoder;
-                let Decoded { text, next, fault, .. } = before.join(chunk.iter().copied(), self.errors);
+                let Decoded { text, next, fault, .. } =
+                    before.join(chunk.iter().copied(), self.errors);
                 self.feed_decoded(&text, next, fault.is_some(), |read| {
                     utf8(&chunk[before.units_read(chunk.iter().copied(), read)..])
                 })
@@ -142,7 +161,11 @@ impl Reader {
         Ok(out)
     }
 
-    fn advance<U: holdback::Unit>(&mut self, units: &[U], rest: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    fn advance<U: holdback::Unit>(
+        &mut self,
+        units: &[U],
+        rest: impl Fn(usize) -> Vec<u8>,
+    ) -> Vec<u8> {
         let held = self.matcher.held();
         let advance = self.matcher.advance(units);
         let mut out = self.matcher.released(held, advance.released).to_vec();
@@ -184,18 +207,28 @@ impl Reader {
 
 fn cases() -> Vec<Value> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    let files = files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    let files =
+        files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    texts.iter().flat_map(|text| text.lines()).map(|line| serde_json::from_str(line).unwrap()).collect()
+    texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn check_match(case: &Value, found: Option<&Match>, rest: &[u8]) {
     let (name, expect) = (&case["name"], &case["expect"]);
     let Some(found) = found else { return assert!(expect["index"].is_null(), "{name}: no match") };
     assert_eq!(expect["index"], found.index, "{name}");
-    assert_eq!((&expect["start"], &expect["end"]), (&found.start.into(), &found.end.into()), "{name}");
+    assert_eq!(
+        (&expect["start"], &expect["end"]),
+        (&found.start.into(), &found.end.into()),
+        "{name}"
+    );
     for (key, chunk) in [("start_chunk", found.start_chunk), ("end_chunk", found.end_chunk)] {
         assert!(expect[key].is_null() || expect[key] == chunk, "{name}: {key} {chunk}");
     }
@@ -223,7 +256,10 @@ fn run(case: &Value) {
     let (mut emitted, mut fed) = (Vec::new(), 0);
     for (number, chunk) in chunks.iter().enumerate() {
         let Ok(out) = reader.feed(chunk) else {
-            return assert!(at == "feed" && number + 1 == chunks.len(), "{name}: chunk {number} refused");
+            return assert!(
+                at == "feed" && number + 1 == chunks.len(),
+                "{name}: chunk {number} refused"
+            );
         };
         emitted.extend_from_slice(&out);
         if matches!(chunk, Chunk::Call(_)) {
@@ -238,7 +274,7 @@ fn run(case: &Value) {
             assert_eq!(armed, reader.matcher.is_armed(), "{name}: armed {fed}");
         }
         if let Some(region) = expect["region"].get(fed) {
-            let pairs = case["options"]["asleep_inside"].as_array();
+            let pairs = case["options"]["ignore_inside"].as_array();
             let seen = reader.matcher.region().map_or(&Value::Null, |at| &pairs.unwrap()[at]);
             assert_eq!(region, seen, "{name}: region {fed}");
         }
@@ -255,7 +291,8 @@ fn run(case: &Value) {
     check_match(case, reader.matcher.matched(), &reader.rest);
 }
 
-/// The same through the streams that a Rust user takes, which decode and keep text themselves: what comes out in all, and the match.
+/// The same through the streams that a Rust user takes, which decode and keep text themselves: what
+/// comes out in all, and the match.
 ///
 /// False for what they do not offer: half of a surrogate pair, a fault in text or at the end.
 fn run_stream(case: &Value) -> bool {
@@ -267,7 +304,10 @@ fn run_stream(case: &Value) -> bool {
     if chunks.iter().any(half) || (strict && !expect["error"].is_null()) {
         return false;
     }
-    let (set, options) = (reader.matcher.set().clone(), StreamOptions { errors: reader.errors, ..reader.matcher.options() });
+    let (set, options) = (
+        reader.matcher.set().clone(),
+        StreamOptions { errors: reader.errors, ..reader.matcher.options() },
+    );
     let found = if reader.raw {
         let mut stream = ByteStream::new(set, &options).unwrap();
         let (mut out, mut found) = (Vec::new(), None);
@@ -288,7 +328,9 @@ fn run_stream(case: &Value) -> bool {
         for chunk in &chunks {
             match chunk {
                 Chunk::Bytes(bytes) => found = stream.feed_bytes(bytes, &mut out).unwrap(),
-                Chunk::Text(text) => found = stream.feed(std::str::from_utf8(&utf8(text)).unwrap(), &mut out),
+                Chunk::Text(text) => {
+                    found = stream.feed(std::str::from_utf8(&utf8(text)).unwrap(), &mut out);
+                }
                 Chunk::Call(call) => stream.set_armed(call == "arm"),
             }
         }
@@ -327,7 +369,10 @@ fn the_corpus_holds() {
             through_streams += u32::from(run_stream(&case));
         }
     }
-    eprintln!("{ran} of {} cases of the corpus, {through_streams} of them through the streams", names.len());
+    eprintln!(
+        "{ran} of {} cases of the corpus, {through_streams} of them through the streams",
+        names.len()
+    );
     assert!(through_streams > 300, "{through_streams}");
     assert!(ran > 350 && ran + 20 > names.len(), "{ran} of {} cases", names.len());
 }

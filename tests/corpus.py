@@ -1,4 +1,6 @@
-"""Reads `tests/cases/*.jsonl` (their format: `tests/cases/README.md`) and runs a case against either implementation."""
+"""Reads `tests/cases/*.jsonl` (their format: `tests/cases/README.md`) and runs a case against
+either implementation.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def load() -> list[Case]:
     for path in sorted(CASES.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            stops, chunks, options, expect = (decode(entry[key]) for key in ("stops", "chunks", "options", "expect"))
+            stops, chunks, options, expect = (
+                decode(entry[key]) for key in ("stops", "chunks", "options", "expect")
+            )
             cases.append(Case(entry["name"], stops, chunks, options, expect))
     return cases
 
@@ -53,7 +57,9 @@ def decode(value: Any) -> Any:
     if value.keys() == {"hex"}:
         return bytes.fromhex(value["hex"])
     if value.keys() == {"utf16"}:
-        return "".join(map(chr, value["utf16"]))  # unit by unit: two halves of a pair stay two characters
+        return "".join(
+            map(chr, value["utf16"])
+        )  # unit by unit: two halves of a pair stay two characters
     if value.keys() == {"call"}:
         return Call(value["call"])
     return {key: decode(item) for key, item in value.items()}
@@ -63,8 +69,8 @@ def open_stream(impl: ModuleType, case: Case) -> Any:
     options = dict(case.options)
     raw = options.pop("byte_stream", False)
     stops = impl.StopSet(case.stops, tie=options.pop("tie", "longest"))
-    if "asleep_inside" in options:
-        options["asleep_inside"] = [tuple(pair) for pair in options["asleep_inside"]]
+    if "ignore_inside" in options:
+        options["ignore_inside"] = [tuple(pair) for pair in options["ignore_inside"]]
     return stops.byte_stream(**options) if raw else stops.stream(**options)
 
 
@@ -81,7 +87,9 @@ def run(impl: ModuleType, case: Case, steps: list[str | bytes | Call]) -> tuple[
 
 
 def runs(steps: list[Any]) -> Iterator[Any]:
-    """The calls, and between them the chunks of one kind joined: only a border of kinds means something (section 3)."""
+    """The calls, and between them the chunks of one kind joined: only a border of kinds means
+    something (section 3).
+    """
     for kind, group in itertools.groupby(steps, key=type):
         if kind is Call:
             yield from group

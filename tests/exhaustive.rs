@@ -1,8 +1,9 @@
-//! Every set of up to three stops of up to three letters over two letters, every text of up to eight letters, every chunking, both tie
-//! rules, stops included and not, in both forms of the table: what is emitted, held and matched must be what the naive twin says.
+//! Every set of up to three stops of up to three letters over two letters, every text of up to
+//! eight letters, every chunking, both tie rules, stops included and not, in both forms of the
+//! table: what is emitted, held and matched must be what the naive twin says.
 //!
-//! Texts and chunkings are walked as a tree: a node is a text cut in some way, its children are the ways to go on. Copies of the stream
-//! share the work, and are tested with it.
+//! Texts and chunkings are walked as a tree: a node is a text cut in some way, its children are the
+//! ways to go on. Copies of the stream share the work, and are tested with it.
 
 #![allow(clippy::cast_possible_truncation, reason = "texts of a few letters")]
 
@@ -25,7 +26,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `stream` has read all but the letters from `fed` on; the chunk that they begin may end behind any next letter.
+    /// `stream` has read all but the letters from `fed` on; the chunk that they begin may end
+    /// behind any next letter.
     fn grow(&mut self, stream: &Matcher, emitted: usize, fed: usize) {
         if self.text.len() == LONGEST_TEXT {
             return;
@@ -47,10 +49,20 @@ impl Walk<'_> {
         let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
         if let Some(found) = &advance.matched {
             let before = self.ends.iter().filter(|&&end| end as u64 <= found.start).count();
-            assert_eq!((found.start_chunk, found.end_chunk), (before as u64, self.ends.len() as u64), "chunks of the match");
+            assert_eq!(
+                (found.start_chunk, found.end_chunk),
+                (before as u64, self.ends.len() as u64),
+                "chunks of the match"
+            );
         }
         let seen = Seen { emitted, held: next.held_len(), matched };
-        assert_eq!(seen, self.answer(), "stops {:?} text {:?} fed {fed}", self.twin.stops, self.text);
+        assert_eq!(
+            seen,
+            self.answer(),
+            "stops {:?} text {:?} fed {fed}",
+            self.twin.stops,
+            self.text
+        );
         assert!(advance.passed == 0 || advance.released == held_len, "order of emitted text");
         assert_eq!(released, self.text[fed - held_len..][..advance.released], "released text");
         self.nodes += 1;
@@ -63,7 +75,8 @@ impl Walk<'_> {
     }
 
     fn answer(&mut self) -> Seen {
-        let place = self.text.iter().fold(1, |place, &letter| place << 1 | usize::from(letter == b'b'));
+        let place =
+            self.text.iter().fold(1, |place, &letter| place << 1 | usize::from(letter == b'b'));
         let answer = self.answers[place].get_or_insert_with(|| {
             let text: Vec<char> = self.text.iter().map(|&b| b.into()).collect();
             self.twin.after(&text)
@@ -105,17 +118,27 @@ fn run(tie: Tie, include_stop: bool, paths: Paths) {
             list.push(stop).unwrap();
         }
         let set = StopSet::compile_forced(list, tie, paths);
-        let twin = Twin { stops: stops.iter().map(|s| s.chars().collect()).collect(), tie, include_stop };
+        let twin =
+            Twin { stops: stops.iter().map(|s| s.chars().collect()).collect(), tie, include_stop };
         let unreachable: Vec<usize> = (0..stops.len()).filter(|&i| !twin.reachable(i)).collect();
         assert_eq!(set.unreachable(), unreachable, "{stops:?} {tie:?}");
-        let options = StreamOptions { include_stop: include_stop.into(), ..StreamOptions::default() };
+        let options =
+            StreamOptions { include_stop: include_stop.into(), ..StreamOptions::default() };
         let stream = Matcher::text(set, &options).unwrap();
-        let mut walk = Walk { twin: &twin, answers: vec![None; 2 << LONGEST_TEXT], text: Vec::new(), ends: Vec::new(), nodes: 0 };
+        let mut walk = Walk {
+            twin: &twin,
+            answers: vec![None; 2 << LONGEST_TEXT],
+            text: Vec::new(),
+            ends: Vec::new(),
+            nodes: 0,
+        };
         walk.grow(&stream, 0, 0);
         sets += 1;
         nodes += walk.nodes;
     }
-    eprintln!("exhaustive: {sets} stop lists, {nodes} chunk ends compared (tie {tie:?}, include {include_stop}, {paths:?})");
+    eprintln!(
+        "exhaustive: {sets} stop lists, {nodes} chunk ends compared (tie {tie:?}, include {include_stop}, {paths:?})"
+    );
     assert!(nodes > 1_000_000);
 }
 

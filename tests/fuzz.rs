@@ -1,7 +1,11 @@
-//! Replays what fuzzing has found, for ever, and tries each target on inputs of its own: no fuzzer needed.
+//! Replays what fuzzing has found, for ever, and tries each target on inputs of its own: no fuzzer
+//! needed.
 
 #![allow(clippy::cast_possible_truncation, reason = "offsets of short inputs")]
-#![allow(unreachable_pub, reason = "the targets belong to the crate in fuzz/, which needs them public")]
+#![allow(
+    unreachable_pub,
+    reason = "the targets belong to the crate in fuzz/, which needs them public"
+)]
 
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
@@ -29,7 +33,8 @@ fn every_target_takes_short_inputs() {
     for &(_, target) in targets::ALL {
         for length in 0..=5 {
             for number in 0..BYTES.len().pow(length) {
-                let digits = (0..length).map(|place| BYTES[number / BYTES.len().pow(place) % BYTES.len()]);
+                let digits =
+                    (0..length).map(|place| BYTES[number / BYTES.len().pow(place) % BYTES.len()]);
                 target(&digits.collect::<Vec<u8>>());
             }
         }

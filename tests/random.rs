@@ -1,5 +1,6 @@
-//! Random streams against the naive twin. The ordinary run is short; `HOLDBACK_CASES=100000000 cargo test --release --test random` is
-//! the long one. A failure prints its seed; `HOLDBACK_SEED` repeats it.
+//! Random streams against the naive twin. The ordinary run is short; `HOLDBACK_CASES=100000000
+//! cargo test --release --test random` is the long one. A failure prints its seed; `HOLDBACK_SEED`
+//! repeats it.
 
 #![allow(clippy::cast_possible_truncation, reason = "texts of a few letters")]
 
@@ -24,7 +25,8 @@ impl Dice {
     }
 }
 
-/// Letters that collide in every way: two ASCII, one Latin-1, CJK of one page and of another, two emoji.
+/// Letters that collide in every way: two ASCII, one Latin-1, CJK of one page and of another, two
+/// emoji.
 const LETTERS: [char; 8] = ['a', 'b', '\n', 'é', '語', '話', '😀', '😁'];
 
 fn word(dice: &mut Dice, letters: usize, longest: usize) -> Vec<char> {
@@ -35,7 +37,8 @@ fn word(dice: &mut Dice, letters: usize, longest: usize) -> Vec<char> {
 fn case(seed: u64) -> u64 {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let letters = 1 + dice.below(LETTERS.len());
-    let mut stops: Vec<Vec<char>> = (0..=dice.below(6)).map(|_| word(&mut dice, letters, 6)).collect();
+    let mut stops: Vec<Vec<char>> =
+        (0..=dice.below(6)).map(|_| word(&mut dice, letters, 6)).collect();
     if dice.below(2) == 0 {
         // A part, or an extension, of a stop that is there already.
         let of = stops[dice.below(stops.len())].clone();
@@ -55,9 +58,13 @@ fn case(seed: u64) -> u64 {
     let set = StopSet::compile_forced(
         list,
         tie,
-        Paths { dense_bytes: [None, Some(0), Some(64)][dice.below(3)], no_filter: dice.below(2) == 0 },
+        Paths {
+            dense_bytes: [None, Some(0), Some(64)][dice.below(3)],
+            no_filter: dice.below(2) == 0,
+        },
     );
-    let options = StreamOptions { include_stop: twin.include_stop.into(), ..StreamOptions::default() };
+    let options =
+        StreamOptions { include_stop: twin.include_stop.into(), ..StreamOptions::default() };
     let mut streams = 0;
     for _ in 0..8 {
         let mut text = word(&mut dice, letters, 24);
@@ -73,9 +80,15 @@ fn case(seed: u64) -> u64 {
             let narrow: Vec<u32> = text[fed..to].iter().map(|&c| c.into()).collect();
             let advance = stream.advance(&narrow);
             emitted += advance.released + advance.passed;
-            let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
+            let matched =
+                advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
             let seen = Seen { emitted, held: stream.held_len(), matched };
-            assert_eq!(seen, twin.after(&text[..to]), "seed {seed}: stops {:?} {tie:?} text {text:?} to {to}", twin.stops);
+            assert_eq!(
+                seen,
+                twin.after(&text[..to]),
+                "seed {seed}: stops {:?} {tie:?} text {text:?} to {to}",
+                twin.stops
+            );
             fed = to;
             if matched.is_some() {
                 break;
@@ -97,7 +110,11 @@ fn agrees_with_the_twin() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let streams: u64 = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
-            .map(|t| scope.spawn(move || (t..cases.div_ceil(8)).step_by(threads as usize).map(case).sum::<u64>()))
+            .map(|t| {
+                scope.spawn(move || {
+                    (t..cases.div_ceil(8)).step_by(threads as usize).map(case).sum::<u64>()
+                })
+            })
             .collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
@@ -105,7 +122,8 @@ fn agrees_with_the_twin() {
     assert!(streams >= cases);
 }
 
-/// Long text, where the start filter works: against the twin, and with the filter off, in every width of storage.
+/// Long text, where the start filter works: against the twin, and with the filter off, in every
+/// width of storage.
 fn long_case(seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let letters: Vec<char> = match dice.below(4) {
@@ -119,7 +137,8 @@ fn long_case(seed: u64) {
         (0..=dice.below(longest)).map(|_| letters[dice.below(letters.len())]).collect()
     };
     let (few, longest) = ([1, 3, 40][dice.below(3)], [3, 7, 30][dice.below(3)]);
-    let stops: Vec<Vec<char>> = (0..few).map(|_| [word(&mut dice, 3), word(&mut dice, longest)].concat()).collect();
+    let stops: Vec<Vec<char>> =
+        (0..few).map(|_| [word(&mut dice, 3), word(&mut dice, longest)].concat()).collect();
     let tie = [Tie::Longest, Tie::First][dice.below(2)];
     let twin = Twin { stops, tie, include_stop: false };
     let set = |no_filter| {
@@ -133,7 +152,8 @@ fn long_case(seed: u64) {
     let options = StreamOptions::default();
     let mut fast = Matcher::text(set(false), &options).unwrap();
     let mut slow = Matcher::text(set(true), &options).unwrap();
-    let text: Vec<char> = (0..dice.below(900)).map(|_| letters[dice.below(letters.len())]).collect();
+    let text: Vec<char> =
+        (0..dice.below(900)).map(|_| letters[dice.below(letters.len())]).collect();
     let mut fed = 0;
     while fed < text.len() {
         let to = (fed + dice.below(400)).min(text.len());
@@ -145,12 +165,21 @@ fn long_case(seed: u64) {
         } else {
             fast.advance(&full)
         };
-        assert_eq!(advance, slow.advance(&full), "seed {seed} {:?} {text:?} {fed}..{to}", twin.stops);
+        assert_eq!(
+            advance,
+            slow.advance(&full),
+            "seed {seed} {:?} {text:?} {fed}..{to}",
+            twin.stops
+        );
         assert_eq!(fast.snapshot(), slow.snapshot(), "seed {seed}");
         fed = to;
         if let Some(found) = advance.matched {
             let expected = twin.find(&text).expect("a match that is there");
-            assert_eq!((found.index, found.start as usize, found.end as usize), expected, "seed {seed}");
+            assert_eq!(
+                (found.index, found.start as usize, found.end as usize),
+                expected,
+                "seed {seed}"
+            );
             return;
         }
     }
@@ -159,22 +188,31 @@ fn long_case(seed: u64) {
 
 #[test]
 fn the_start_filter_changes_nothing() {
-    let cases = std::env::var("HOLDBACK_LONG_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(4_000);
+    let cases = std::env::var("HOLDBACK_LONG_CASES")
+        .ok()
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(4_000);
     (0..cases).for_each(long_case);
 }
 
 /// Slices of a long chunk are the chunk; a pause that refuses leaves everything as it was.
 #[test]
 fn slices_are_the_chunk_and_a_refusal_changes_nothing() {
-    let scope = holdback::Scope { asleep_inside: vec![(b"<t>".to_vec(), b"</t>".to_vec())], ..holdback::Scope::default() };
+    let scope = holdback::Scope {
+        ignore_inside: vec![(b"<t>".to_vec(), b"</t>".to_vec())],
+        ..holdback::Scope::default()
+    };
     let mut refused = 0;
     for seed in 0..2_000 {
         let mut dice = Dice(seed * 0x9e37_79b9 + 1);
         let letters = b"ab<t>/";
-        let text: Vec<u8> = (0..dice.below(60)).map(|_| letters[dice.below(letters.len())]).collect();
+        let text: Vec<u8> =
+            (0..dice.below(60)).map(|_| letters[dice.below(letters.len())]).collect();
         let set = StopSet::new(["ab", "ba<a", "bbbb"]).unwrap();
-        let options =
-            StreamOptions { scope: [holdback::Scope::default(), scope.clone()][dice.below(2)].clone(), ..Default::default() };
+        let options = StreamOptions {
+            scope: [holdback::Scope::default(), scope.clone()][dice.below(2)].clone(),
+            ..Default::default()
+        };
         let mut whole = Matcher::text(set, &options).unwrap();
         let _ = whole.advance(b"b");
         let (mut sliced, mut stopped, before) = (whole.clone(), whole.clone(), whole.snapshot());

@@ -1,8 +1,8 @@
-"""What the tests of ``holdback serve`` share: the gateway as a process, upstreams on loopback, a plain HTTP client.
+"""What the tests of ``holdback serve`` share: the gateway as a process, upstreams on loopback, a
+plain HTTP client.
 
-Nothing is timed. An upstream that must not send its next piece before the gateway has left waits for that, with a deadline so
-generous that only a hang can miss it.
-"""
+Nothing is timed. An upstream that must not send its next piece before the gateway has left waits
+for that, with a deadline so generous that only a hang can miss it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,12 @@ def request(dialect: str, stops: list[str] | None, *, stream: bool) -> tuple[str
         body = {"inputs": "q", "parameters": {"stop": stops} if stops else {}}
         path = "/generate_stream" if stream else path
     else:
-        body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "q"}], "prompt": "q"}
+        body = {
+            "model": "m",
+            "stream": stream,
+            "messages": [{"role": "user", "content": "q"}],
+            "prompt": "q",
+        }
         if dialect.startswith("ollama"):
             body["options"] = {"stop": stops} if stops else {}
         elif stops:
@@ -102,7 +107,9 @@ class Gateway:
 
     def __init__(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "holdback", "serve", "--listen", "127.0.0.1:0", *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"})
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"}
+        )
         self.lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.said: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -122,7 +129,9 @@ class Gateway:
     def wait_for(self, event: str, **fields: Any) -> dict[str, Any]:
         """The next log line of that kind."""
         while (line := self.lines.get(timeout=DEADLINE)) is not None:
-            if line["event"] == event and all(line.get(key) == value for key, value in fields.items()):
+            if line["event"] == event and all(
+                line.get(key) == value for key, value in fields.items()
+            ):
                 return line
         raise AssertionError(f"it ended without saying {event!r}: {self.said}")
 
@@ -130,15 +139,24 @@ class Gateway:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
 
     def ask(
-        self, path: str, body: Any = None, *, method: str | None = None, headers: dict[str, str] | None = None
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        method: str | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Reply:
         """One request, read to its end."""
         connection = self.connect()
         with contextlib.closing(connection):
             data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-            connection.request(method or ("GET" if body is None else "POST"), path, data, headers or {})
+            connection.request(
+                method or ("GET" if body is None else "POST"), path, data, headers or {}
+            )
             response = connection.getresponse()
-            return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+            return Reply(
+                response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+            )
 
     def metric(self, name: str) -> float:
         """The sum of all series of a metric."""
@@ -169,7 +187,9 @@ def running(*arguments: str) -> Iterator[Gateway]:
 
 
 class Canned:
-    """The demo's upstream, under our pace: pieces up to `quick` go out at once, the next one waits until the client has left."""
+    """The demo's upstream, under our pace: pieces up to `quick` go out at once, the next one waits
+    until the client has left.
+    """
 
     def __init__(self, pieces: tuple[str, ...] = PIECES, quick: int | None = UP_TO_MATCH) -> None:
         self.ended: queue.Queue[Seen] = queue.Queue()
@@ -195,7 +215,9 @@ class Canned:
 
 
 class Raw:
-    """An upstream that writes the very bytes a test wants: its `script` gets the connection and the request, one at a time."""
+    """An upstream that writes the very bytes a test wants: its `script` gets the connection and the
+    request, one at a time.
+    """
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -227,7 +249,12 @@ class Raw:
             data += piece
         head, _, body = data.partition(b"\r\n\r\n")
         length = next(
-            (int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+            (
+                int(line[15:])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ),
+            0,
         )
         while len(body) < length:
             body += connection.recv(65536)

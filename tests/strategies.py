@@ -1,6 +1,7 @@
 """Hypothesis strategies that make collisions likely.
 
-Few letters, stops made of pieces of each other, chunks made of pieces of stops and markers, cut anywhere.
+Few letters, stops made of pieces of each other, chunks made of pieces of stops and markers, cut
+anywhere.
 
 A *plan* is one set of stops with the options of a stream and a list of operations on that stream.
 """
@@ -12,7 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# Each alphabet is its own kind of trouble: most share lead bytes, or are parts of each other in UTF-8 or UTF-16.
+# Each alphabet is its own kind of trouble: most share lead bytes, or are parts of each other in
+# UTF-8 or UTF-16.
 ALPHABETS = [
     "ab",
     "abc",
@@ -70,7 +72,16 @@ def stop_lists(draw: st.DrawFn, letters: str) -> list[str]:
             other = draw(st.sampled_from(stops))
             cut = draw(st.integers(0, len(other)))
             stop = draw(
-                st.sampled_from([other, other[:cut], other[cut:], other + stop, stop + other, other[cut:] + stop])
+                st.sampled_from(
+                    [
+                        other,
+                        other[:cut],
+                        other[cut:],
+                        other + stop,
+                        stop + other,
+                        other[cut:] + stop,
+                    ]
+                )
             )
         stops.append(stop or "a")
     return stops
@@ -83,7 +94,7 @@ def scopes(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, Any]:
     word = st.text(good, min_size=1, max_size=3)
     options: dict[str, Any] = {}
     if draw(st.booleans()):
-        options["arm_after_chars"] = draw(st.integers(0, 8))
+        options["min_chars"] = draw(st.integers(0, 8))
     if draw(st.booleans()):
         pairs = [(f"{draw(word)}[", f"{draw(word)}]")]
         match draw(st.integers(0, 4)):
@@ -91,12 +102,12 @@ def scopes(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, Any]:
                 pairs.append((f"[{draw(word)}", f"]{draw(word)}"))
             case 4:
                 pairs.append((draw(word), draw(word)))  # likely to be wrong
-        options["asleep_inside"] = pairs
-        options["start_asleep"] = draw(st.booleans())
+        options["ignore_inside"] = pairs
+        options["start_inside"] = draw(st.booleans())
     if draw(st.booleans()):
         marker = word | st.sampled_from([*stops, "a"]).filter(bool)
-        regions = st.just("regions") if "asleep_inside" in options else st.nothing()
-        options["keep_whole"] = draw(st.lists(marker, max_size=3) | regions)
+        regions = st.just("regions") if "ignore_inside" in options else st.nothing()
+        options["atomic"] = draw(st.lists(marker, max_size=3) | regions)
     return options
 
 
@@ -125,17 +136,27 @@ def plans(draw: st.DrawFn, *, raw: bool, scoped: bool = True) -> Plan:
 
 def pieces(letters: str, stops: list[str], options: dict[str, Any]) -> list[str]:
     """What texts are made of: letters, and literals with all that may begin or end them."""
-    literals = [*stops, *(marker for pair in options.get("asleep_inside", []) for marker in pair)]
-    if options.get("keep_whole") != "regions":
-        literals += options.get("keep_whole", [])
-    parts = {literal[:-1] for literal in literals} | {literal[1:] for literal in literals} | {*letters, *literals}
+    literals = [*stops, *(marker for pair in options.get("ignore_inside", []) for marker in pair)]
+    if options.get("atomic") != "regions":
+        literals += options.get("atomic", [])
+    parts = (
+        {literal[:-1] for literal in literals}
+        | {literal[1:] for literal in literals}
+        | {*letters, *literals}
+    )
     return [*sorted(parts - {""}), FILLER]
 
 
 @st.composite
 def texts(draw: st.DrawFn, parts: list[str], *, max_pieces: int = 6) -> str:
     return "".join(
-        draw(st.lists(st.sampled_from(parts), min_size=draw(st.sampled_from([1, 2, 0])), max_size=max_pieces))
+        draw(
+            st.lists(
+                st.sampled_from(parts),
+                min_size=draw(st.sampled_from([1, 2, 0])),
+                max_size=max_pieces,
+            )
+        )
     )
 
 
@@ -183,7 +204,9 @@ def operations(draw: st.DrawFn, parts: list[str], *, raw: bool) -> list[tuple[An
                 case 13:
                     result.append(("feed_many", stream, [chunk, *draw(blocks(parts, raw=raw))]))
                 case 14:
-                    result.append(("feed_many", stream, draw(st.permutations([chunk, draw(wrong), chunk]))))
+                    result.append(
+                        ("feed_many", stream, draw(st.permutations([chunk, draw(wrong), chunk])))
+                    )
                 case 15:
                     result.append(("feed_many", stream, []))
                 case _:

@@ -1,7 +1,8 @@
-"""Columns in Arrow memory through the PyCapsule interface: the same as the texts one by one, and nothing read that is not there.
+"""Columns in Arrow memory through the PyCapsule interface: the same as the texts one by one, and
+nothing read that is not there.
 
-Producer and consumer are ctypes (``arrow_c``). Beside the real packages the same is tested in ``tests/integrations``.
-"""
+Producer and consumer are ctypes (``arrow_c``). Beside the real packages the same is tested in
+``tests/integrations``."""
 
 from __future__ import annotations
 
@@ -17,7 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arrow_c import FORMATS, ArrayColumn, Piece, Producer, Stream, StreamColumn, Taken, new_capsule, piece, rows_of
+from arrow_c import (
+    FORMATS,
+    ArrayColumn,
+    Piece,
+    Producer,
+    Stream,
+    StreamColumn,
+    Taken,
+    new_capsule,
+    piece,
+    rows_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import ALPHABETS, is_text, pieces, scopes, stop_lists, texts
@@ -40,7 +52,9 @@ def column_of(rows: list[Any], kind: str, cuts: list[int] | None = None, **layou
     return StreamColumn([piece(part, kind, **layout) for part in parts], kind)
 
 
-def one_by_one(stops: StopSet, rows: list[str | None], options: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def one_by_one(
+    stops: StopSet, rows: list[str | None], options: dict[str, Any]
+) -> tuple[list[Any], list[Any]]:
     pairs = [(None, None) if row is None else stops.truncate(row, **options) for row in rows]
     return [text for text, _ in pairs], [match for _, match in pairs]
 
@@ -60,7 +74,7 @@ def problems(draw: st.DrawFn) -> tuple[StopSet, list[str | None], dict[str, Any]
     stops = draw(stop_lists(letters))
     options = draw(scopes(letters, stops))
     parts = pieces(letters, stops, options)
-    options.pop("keep_whole", None)
+    options.pop("atomic", None)
     if stops:
         options["include_stop"] = draw(st.booleans() | st.lists(st.sampled_from(stops), max_size=2))
     rows = draw(st.lists(st.none() | texts(parts), max_size=20))
@@ -90,7 +104,9 @@ def test_a_column_is_its_texts_one_by_one(
     assert column.all_released_once
 
 
-@pytest.mark.parametrize("options", [{}, {"include_stop": True}, {"include_stop": ["STOP"]}, {"arm_after_chars": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"include_stop": True}, {"include_stop": ["STOP"]}, {"min_chars": 3}]
+)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("letter", ["a", "é", "日", "😀"])
 @pytest.mark.parametrize("beside", range(-5, 3))
@@ -99,7 +115,12 @@ def test_long_rows_are_one_chunk_wherever_the_stop_stands(
 ) -> None:
     """Inside, such a row is read in pieces; the stop lies across the end of one, or beside it."""
     filling = letter * ((LONG + beside) // len(letter.encode()))
-    rows: list[str | None] = [filling + "STOP" + "日" * 9, filling * 2 + "S", None, "TOP" + filling + "ST" + filling]
+    rows: list[str | None] = [
+        filling + "STOP" + "日" * 9,
+        filling * 2 + "S",
+        None,
+        "TOP" + filling + "ST" + filling,
+    ]
     ours, matches = STOPS.truncate_many(column_of(rows, kind, before=1), **options)
     assert (rows_of(ours), matches) == one_by_one(STOPS, rows, options)
 
@@ -111,7 +132,9 @@ def test_long_columns_are_read_without_the_gil(kind: str, count: int) -> None:
     kept = (KEPT * (count // len(ROWS) + 1))[:count]
     ours, matches = STOPS.truncate_many(column_of(rows, kind, cuts=[count // 3]))
     assert rows_of(ours) == kept
-    assert [match is not None for match in matches] == [a != b for a, b in zip(rows, kept, strict=True)]
+    assert [match is not None for match in matches] == [
+        a != b for a, b in zip(rows, kept, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -207,7 +230,8 @@ def test_many_threads_may_cut_one_column() -> None:
     source, _ = StopSet(None).truncate_many(column_of(ROWS * 5000, "u"))
     results: list[Any] = []
     threads = [
-        threading.Thread(target=lambda: results.append(rows_of(STOPS.truncate_many(source)[0]))) for _ in range(4)
+        threading.Thread(target=lambda: results.append(rows_of(STOPS.truncate_many(source)[0])))
+        for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -216,12 +240,20 @@ def test_many_threads_may_cut_one_column() -> None:
     assert results == [KEPT * 5000] * 4
 
 
-# --- what is wrong with a column ---------------------------------------------------------------------------------------
+# --- what is wrong with a column
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("kind", "told"),
-    [("i", "'i'"), ("z", "'z'"), ("vz", "'vz'"), ("+s", "a struct: pass one column"), ("", "''"), ("é" * 99, "é'")],
+    [
+        ("i", "'i'"),
+        ("z", "'z'"),
+        ("vz", "'vz'"),
+        ("+s", "a struct: pass one column"),
+        ("", "''"),
+        ("é" * 99, "é'"),
+    ],
 )
 def test_another_type_is_named(kind: str, told: str) -> None:
     for column in (column_of(ROWS, "u"), column_of(ROWS, "u", cuts=[2])):
@@ -412,7 +444,8 @@ def test_a_stream_that_fails(fail: Any, error: type[Exception], message: str) ->
         assert raised.value.errno == 5
 
 
-# --- resources ---------------------------------------------------------------------------------------------------------
+# --- resources
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.thread_unsafe
@@ -421,7 +454,10 @@ def test_ctrl_c_ends_a_long_column() -> None:
     one = b"a" * (1 << 20)
     long = Piece(70, [None, view(len(one)) * 70, one, ends(len(one), letter="q")])
     column, _ = StopSet(None).truncate_many(ArrayColumn([long], "vu"))
-    calls = [functools.partial(ctypes.pythonapi.PyErr_SetInterrupt), functools.partial(STOPS.truncate_many, column)]
+    calls = [
+        functools.partial(ctypes.pythonapi.PyErr_SetInterrupt),
+        functools.partial(STOPS.truncate_many, column),
+    ]
     done: list[Any] = []
     with pytest.raises(KeyboardInterrupt):
         done.extend(map(functools.partial.__call__, calls))
@@ -445,18 +481,26 @@ except MemoryError as error:
     print(error, column.all_released_once)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+        check=True,
     )
     assert done.stdout == "no room for the texts of this Arrow column True\n"
 
 
 @pytest.mark.thread_unsafe
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the resident size from /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="reads the resident size from /proc"
+)
 def test_memory_comes_back() -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-    source, _ = StopSet(None).truncate_many(column_of(["x" * 1000 + "###" + "y" * 9] * 1000 + [None], "u"))
+    source, _ = StopSet(None).truncate_many(
+        column_of(["x" * 1000 + "###" + "y" * 9] * 1000 + [None], "u")
+    )
     kept = None
     for turn in range(80):
         if turn == 20:

@@ -23,7 +23,8 @@ def says(message: str, kind: str, *parts: str) -> None:
     assert [part for part in parts if part not in message] == []
 
 
-# -- stops -------------------------------------------------------------------------------------------------------------
+# -- stops
+# -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stops", [None, [], (), "absent"])
@@ -104,7 +105,8 @@ def test_a_text_stream_of_bytes_stops(impl: ModuleType) -> None:
     assert compiled.byte_stream().feed(b"xb")[0] == b"x"
 
 
-# -- options of streams ------------------------------------------------------------------------------------------------
+# -- options of streams
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -116,29 +118,31 @@ def test_a_text_stream_of_bytes_stops(impl: ModuleType) -> None:
         ({"include_stop": [""]}, "ValueError", []),
         ({"include_stop": 5}, "TypeError", ["include_stop", "int"]),
         ({"include_stop": ["STOP", 5]}, "TypeError", ["include_stop", "int"]),
-        ({"start_asleep": 5, "asleep_inside": [("a", "b")]}, "TypeError", ["start_asleep", "int"]),
-        ({"asleep_inside": ["ab"]}, "TypeError", ["0"]),
-        ({"asleep_inside": [("a", "b"), ("c", "d", "e")]}, "TypeError", ["1"]),
-        ({"asleep_inside": [("a", 5)]}, "TypeError", ["int"]),
-        ({"asleep_inside": [("a", "\ud800")]}, "ValueError", []),
-        ({"arm_after_chars": -1}, "ValueError", ["-1"]),
+        ({"start_inside": 5, "ignore_inside": [("a", "b")]}, "TypeError", ["start_inside", "int"]),
+        ({"ignore_inside": ["ab"]}, "TypeError", ["0"]),
+        ({"ignore_inside": [("a", "b"), ("c", "d", "e")]}, "TypeError", ["1"]),
+        ({"ignore_inside": [("a", 5)]}, "TypeError", ["int"]),
+        ({"ignore_inside": [("a", "\ud800")]}, "ValueError", []),
+        ({"min_chars": -1}, "ValueError", ["-1"]),
         ({"errors": 5}, "TypeError", ["errors"]),
-        ({"asleep_inside": [("", "b")]}, "ValueError", []),
-        ({"asleep_inside": [("a", "")]}, "ValueError", []),
-        ({"asleep_inside": [("a|", "a|")]}, "ValueError", ["a|"]),
-        ({"asleep_inside": [("<a>", "</x>"), ("<b>", "</x>")]}, "ValueError", ["</x>"]),
-        ({"asleep_inside": [("<a", "<a>")]}, "ValueError", ["<a", "<a>"]),
-        ({"asleep_inside": [("[[", "]]"), ("x[[x", "y")]}, "ValueError", ["[[", "x[[x"]),
-        ({"asleep_inside": [("STOP", "b")]}, "ValueError", ["STOP"]),
-        ({"asleep_inside": [("b", "STOP")]}, "ValueError", ["STOP"]),
-        ({"start_asleep": True}, "ValueError", ["start_asleep"]),
-        ({"keep_whole": ["a", ""]}, "ValueError", []),
-        ({"keep_whole": ""}, "ValueError", []),
-        ({"keep_whole": [5]}, "TypeError", ["int"]),
-        ({"arm_after_chars": "5"}, "TypeError", []),
+        ({"ignore_inside": [("", "b")]}, "ValueError", []),
+        ({"ignore_inside": [("a", "")]}, "ValueError", []),
+        ({"ignore_inside": [("a|", "a|")]}, "ValueError", ["a|"]),
+        ({"ignore_inside": [("<a>", "</x>"), ("<b>", "</x>")]}, "ValueError", ["</x>"]),
+        ({"ignore_inside": [("<a", "<a>")]}, "ValueError", ["<a", "<a>"]),
+        ({"ignore_inside": [("[[", "]]"), ("x[[x", "y")]}, "ValueError", ["[[", "x[[x"]),
+        ({"ignore_inside": [("STOP", "b")]}, "ValueError", ["STOP"]),
+        ({"ignore_inside": [("b", "STOP")]}, "ValueError", ["STOP"]),
+        ({"start_inside": True}, "ValueError", ["start_inside"]),
+        ({"atomic": ["a", ""]}, "ValueError", []),
+        ({"atomic": ""}, "ValueError", []),
+        ({"atomic": [5]}, "TypeError", ["int"]),
+        ({"min_chars": "5"}, "TypeError", []),
     ],
 )
-def test_bad_options_of_a_stream(impl: ModuleType, options: Any, kind: str, parts: list[str]) -> None:
+def test_bad_options_of_a_stream(
+    impl: ModuleType, options: Any, kind: str, parts: list[str]
+) -> None:
     compiled = impl.StopSet(["STOP"])
     says(error(compiled.stream, **options), kind, *parts)
     says(error(compiled.cut, ["text"], **options), kind, *parts)
@@ -148,7 +152,7 @@ def test_bad_options_of_a_stream(impl: ModuleType, options: Any, kind: str, part
 
 def test_bytes_markers_are_for_byte_streams(impl: ModuleType) -> None:
     compiled = impl.StopSet(["STOP"])
-    for options in ({"keep_whole": [b"a"]}, {"asleep_inside": [("a", b"b")]}):
+    for options in ({"atomic": [b"a"]}, {"ignore_inside": [("a", b"b")]}):
         says(error(compiled.stream, **options), "TypeError", "bytes")
         assert compiled.byte_stream(**options).feed(b"x") == (b"x", None)
 
@@ -156,7 +160,7 @@ def test_bytes_markers_are_for_byte_streams(impl: ModuleType) -> None:
 def test_none_is_the_default_of_each_option(impl: ModuleType) -> None:
     compiled = impl.StopSet(["ab"], tie=None, max_stops=None, max_bytes=None)
     options = dict.fromkeys(
-        ("include_stop", "errors", "arm_after_chars", "asleep_inside", "start_asleep", "keep_whole")
+        ("include_stop", "errors", "min_chars", "ignore_inside", "start_inside", "atomic")
     )
     assert compiled.stream(**options).feed("xab")[0] == "x"
 
@@ -167,12 +171,13 @@ def test_a_byte_stream_has_no_errors_option(impl: ModuleType) -> None:
 
 def test_markers_that_touch_but_do_not_contain_each_other_are_good(impl: ModuleType) -> None:
     stream = impl.StopSet(["STOP", "<think"]).stream(
-        asleep_inside=[("<think>", "</think>"), ("ab", "ba")], keep_whole=["STOP", "<think>", "<think>"]
+        ignore_inside=[("<think>", "</think>"), ("ab", "ba")], atomic=["STOP", "<think>", "<think>"]
     )
     assert stream.region is None
 
 
-# -- chunks ------------------------------------------------------------------------------------------------------------
+# -- chunks
+# ------------------------------------------------------------------------------------------------------------
 
 
 def streams(impl: ModuleType) -> list[tuple[Any, Any, Any]]:
@@ -181,7 +186,13 @@ def streams(impl: ModuleType) -> list[tuple[Any, Any, Any]]:
     raw = impl.StopSet(["abcd"]).byte_stream()
     text.feed("xab")
     raw.feed(b"xab")
-    return [(text, "cd!", 5), (text, "cd!", None), (text, "cd!", ["cd"]), (raw, b"cd!", "cd"), (raw, b"cd!", 5)]
+    return [
+        (text, "cd!", 5),
+        (text, "cd!", None),
+        (text, "cd!", ["cd"]),
+        (raw, b"cd!", "cd"),
+        (raw, b"cd!", 5),
+    ]
 
 
 def test_a_chunk_of_another_type(impl: ModuleType) -> None:
@@ -216,7 +227,13 @@ def test_after_flush_nothing_can_be_fed(impl: ModuleType) -> None:
 
 
 def test_bytes_like_objects_are_chunks_and_are_copied(impl: ModuleType) -> None:
-    for make in (bytes, bytearray, memoryview, lambda data: array.array("B", data), lambda data: memoryview(data)[:]):
+    for make in (
+        bytes,
+        bytearray,
+        memoryview,
+        lambda data: array.array("B", data),
+        lambda data: memoryview(data)[:],
+    ):
         text, raw = impl.StopSet(["END"]).stream(), impl.StopSet(["END"]).byte_stream()
         for stream, before in ((text, "x"), (raw, b"x")):
             emitted, match = stream.feed(make(b"xENDrest"))
@@ -267,7 +284,10 @@ def test_a_bad_chunk_inside_a_batch_changes_no_stream(impl: ModuleType) -> None:
             impl.feed_batch(streams, ["a", "xab", bad])
         assert [(stream.held, stream.match) for stream in streams] == [("", None)] * 3
     emits, ended = impl.feed_batch(streams, ["xa", "ab", ""])
-    assert (emits, [(at, match.start, match.end_chunk) for at, match in ended]) == (["x", "", ""], [(1, 0, 0)])
+    assert (emits, [(at, match.start, match.end_chunk) for at, match in ended]) == (
+        ["x", "", ""],
+        [(1, 0, 0)],
+    )
     emits, ended = impl.feed_batch(streams, ["b", "ab", "x"])
     assert (emits, [at for at, _ in ended]) == (["", "", "x"], [0, 1])
 
@@ -300,7 +320,8 @@ def test_strict_faults_leave_the_stream_as_it_was(impl: ModuleType) -> None:
 
 
 def test_a_stream_in_use_by_another_thread(impl: ModuleType) -> None:
-    """A race that cannot be lost: the block of `feed_many` is an iterator that waits, so the stream stays in use.
+    """A race that cannot be lost: the block of `feed_many` is an iterator that waits, so the stream
+    stays in use.
 
     `test_threads.py` looks for the races that can.
     """
@@ -326,13 +347,19 @@ def test_a_stream_in_use_by_another_thread(impl: ModuleType) -> None:
     assert stream.feed("b")[1].start == 1
 
 
-# -- what comes out ----------------------------------------------------------------------------------------------------
+# -- what comes out
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_a_match_is_a_value(impl: ModuleType) -> None:
     first, again = (impl.StopSet(["b"]).truncate("abc")[1] for _ in range(2))
     other = impl.StopSet(["b"]).truncate("abd")[1]
-    assert (first == again, hash(first) == hash(again), first != other, first == "b") == (True, True, True, False)
+    assert (first == again, hash(first) == hash(again), first != other, first == "b") == (
+        True,
+        True,
+        True,
+        False,
+    )
     assert {first, again, other} == {first, other}
     for name in ("stop", "start", "rest", "index"):
         with pytest.raises(AttributeError):
@@ -345,7 +372,12 @@ def test_sets_are_values(impl: ModuleType) -> None:
     first = impl.StopSet(["a", "b"])
     assert first == impl.StopSet(("a", "b"))
     assert hash(first) == hash(impl.StopSet(iter(["a", "b"])))
-    for other in (impl.StopSet(["b", "a"]), impl.StopSet(["a", "b"], tie="first"), impl.StopSet(["a", "b", "b"]), 5):
+    for other in (
+        impl.StopSet(["b", "a"]),
+        impl.StopSet(["a", "b"], tie="first"),
+        impl.StopSet(["a", "b", "b"]),
+        5,
+    ):
         assert first != other
     assert ("a" in first, b"a" in first, "ab" in first, 5 in first) == (True, True, False, False)
     assert list(first) == ["a", "b"]
@@ -355,8 +387,8 @@ def test_sets_are_values(impl: ModuleType) -> None:
 
 
 def test_a_scope_that_is_known_is_checked_again(impl: ModuleType) -> None:
-    """`start_asleep` is no part of what a compiled scope is found by."""
+    """`start_inside` is no part of what a compiled scope is found by."""
     stops = impl.StopSet(["END"])
-    stops.stream(keep_whole=["q"])
-    with pytest.raises(ValueError, match="start_asleep"):
-        stops.stream(keep_whole=["q"], start_asleep=True)
+    stops.stream(atomic=["q"])
+    with pytest.raises(ValueError, match="start_inside"):
+        stops.stream(atomic=["q"], start_inside=True)

@@ -13,7 +13,7 @@ CASES = load()
 GOOD = [case for case in CASES if "error" not in case.expect]
 BAD = [case for case in CASES if "error" in case.expect]
 OPTIONS = {
-    "tie", "include_stop", "errors", "byte_stream", "arm_after_chars", "asleep_inside", "start_asleep", "keep_whole",
+    "tie", "include_stop", "errors", "byte_stream", "min_chars", "ignore_inside", "start_inside", "atomic",
 }  # fmt: skip
 EXPECT = {*MATCH, "emitted", "per_feed", "held", "region", "armed", "error", "at", "says"}
 
@@ -68,7 +68,9 @@ def test_cut_in_every_other_way(impl: ModuleType, case: Case) -> None:
 
 @ids(BAD)
 def test_errors(impl: ModuleType, case: Case) -> None:
-    """The call that the case names raises, the message says what the contract promises, and nothing is lost."""
+    """The call that the case names raises, the message says what the contract promises, and nothing
+    is lost.
+    """
     at, error, stream, before = first_error(impl, case)
     assert (at, type(error).__name__) == (case.expect["at"], case.expect["error"])
     for said in case.expect["says"]:

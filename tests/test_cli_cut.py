@@ -1,8 +1,7 @@
 """``holdback cut`` as its users run it: a process of its own, pipes on both sides.
 
-Nothing is timed. Whatever must come out before the next piece goes in is waited for, with a deadline so generous that
-only a hang can miss it.
-"""
+Nothing is timed. Whatever must come out before the next piece goes in is waited for, with a
+deadline so generous that only a hang can miss it."""
 
 from __future__ import annotations
 
@@ -23,12 +22,16 @@ import pytest
 
 DEADLINE = 60.0
 CUT = [sys.executable, "-m", "holdback", "cut"]
-POSIX = pytest.mark.skipif(os.name == "nt", reason="pipes that break and SIGINT are POSIX; Windows has neither")
+POSIX = pytest.mark.skipif(
+    os.name == "nt", reason="pipes that break and SIGINT are POSIX; Windows has neither"
+)
 
 
 def cut(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run the command to its end."""
-    return subprocess.run([*CUT, *arguments], input=stdin, capture_output=True, timeout=DEADLINE, check=False)
+    return subprocess.run(
+        [*CUT, *arguments], input=stdin, capture_output=True, timeout=DEADLINE, check=False
+    )
 
 
 def error_of(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
@@ -68,7 +71,10 @@ class Live:
         self.stdin.flush()
 
     def expect(self, data: bytes) -> None:
-        """Wait for exactly these bytes. A command that keeps them back makes this hang, and the watchdog ends it."""
+        """Wait for exactly these bytes.
+
+        A command that keeps them back makes this hang, and the watchdog ends it.
+        """
         seen = b""
         while len(seen) < len(data):
             piece = os.read(self.stdout.fileno(), len(data) - len(seen))
@@ -85,7 +91,9 @@ class Live:
 
 @contextlib.contextmanager
 def live(*arguments: str) -> Iterator[Live]:
-    """Start the command; kill it at the deadline, so that a hang fails instead of hanging the suite."""
+    """Start the command; kill it at the deadline, so that a hang fails instead of hanging the
+    suite.
+    """
     pipe = subprocess.PIPE
     process = subprocess.Popen([*CUT, *arguments], stdin=pipe, stdout=pipe, stderr=pipe)
     watchdog = threading.Timer(DEADLINE, process.kill)
@@ -98,11 +106,14 @@ def live(*arguments: str) -> Iterator[Live]:
         process.kill()
         process.wait()
         for stream in (command.stdin, command.stdout, command.stderr):
-            with contextlib.suppress(BrokenPipeError):  # what was written to a command that had ended
+            with contextlib.suppress(
+                BrokenPipeError
+            ):  # what was written to a command that had ended
                 stream.close()
 
 
-# --- as it arrives ---------------------------------------------------------------------------------------------------
+# --- as it arrives
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_text_of_a_slow_producer_appears_before_the_next_piece() -> None:
@@ -146,7 +157,8 @@ def test_the_size_of_a_read_changes_nothing(size: str) -> None:
     assert (done.stdout.decode(), done.returncode) == ("前置 <b>🙂 ###EN ", 0)
 
 
-# --- options ---------------------------------------------------------------------------------------------------------
+# --- options
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_report_of_a_stop_counts_characters_and_bytes() -> None:
@@ -225,26 +237,30 @@ def test_strict_refuses_half_a_character_at_the_end() -> None:
     assert b"the input ends inside a character (byte 3)" in done.stderr
 
 
-# --- scope -----------------------------------------------------------------------------------------------------------
+# --- scope
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_arming_ignores_early_stops() -> None:
-    assert cut("--stop", "x", "--arm-after-chars", "2", stdin=b"axbxc").stdout == b"axb"
+    assert cut("--stop", "x", "--min-chars", "2", stdin=b"axbxc").stdout == b"axb"
 
 
 def test_regions_put_stops_to_sleep() -> None:
     text = b"<think>STOP</think>go STOP"
-    assert cut("--stop", "STOP", "--asleep-inside", "<think>", "</think>", stdin=text).stdout == text[:-4]
+    assert (
+        cut("--stop", "STOP", "--ignore-inside", "<think>", "</think>", stdin=text).stdout
+        == text[:-4]
+    )
 
 
-def test_start_asleep_begins_inside_the_region() -> None:
-    options = ["--stop", "STOP", "--asleep-inside", "<think>", "</think>", "--start-asleep"]
+def test_start_inside_begins_inside_the_region() -> None:
+    options = ["--stop", "STOP", "--ignore-inside", "<think>", "</think>", "--start-inside"]
     assert cut(*options, stdin=b"STOP</think>go STOP").stdout == b"STOP</think>go "
 
 
 @pytest.mark.parametrize(
     "options",
-    [["--keep-whole", "</think>"], ["--asleep-inside", "<think>", "</think>", "--keep-regions-whole"]],
+    [["--atomic", "</think>"], ["--ignore-inside", "<think>", "</think>", "--keep-regions-whole"]],
     ids=["marker", "regions"],
 )
 def test_a_marker_is_never_written_by_halves(options: list[str]) -> None:
@@ -255,7 +271,8 @@ def test_a_marker_is_never_written_by_halves(options: list[str]) -> None:
         command.expect(b"</think>b")
 
 
-# --- where stops come from -------------------------------------------------------------------------------------------
+# --- where stops come from
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -351,7 +368,8 @@ def test_a_bad_stops_file_is_one_clear_line(tmp_path: Path, content: bytes, name
     assert str(stops_file) in line
 
 
-# --- wrong usage and sudden ends -------------------------------------------------------------------------------------
+# --- wrong usage and sudden ends
+# -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -365,9 +383,9 @@ def test_a_bad_stops_file_is_one_clear_line(tmp_path: Path, content: bytes, name
         ("--stops-file=no-such-file", "cannot read no-such-file"),
         ("--stop=x --tie=last", "--tie"),
         ("--stop=x --chunk=0", "at least 1, not '0'"),
-        ("--stop=x --arm-after-chars=-1", "at least 0, not '-1'"),
-        ("--stop=x --start-asleep", "start_asleep"),
-        ("--stop=x --asleep-inside x y", "marker"),
+        ("--stop=x --min-chars=-1", "at least 0, not '-1'"),
+        ("--stop=x --start-inside", "start_inside"),
+        ("--stop=x --ignore-inside x y", "marker"),
         ("--stop=x --no-such-option", "--no-such-option"),
     ],
 )
@@ -393,7 +411,9 @@ def test_an_interrupt_writes_nothing_more_and_exits_130() -> None:
     with live("--stop", "STOP", "--report", "--steps") as command:
         command.write(b"seen ST")
         command.expect(b"seen ")
-        assert json.loads(command.stderr.readline())["held"] == "ST"  # and by now the bytes written are counted
+        assert (
+            json.loads(command.stderr.readline())["held"] == "ST"
+        )  # and by now the bytes written are counted
         command.process.send_signal(signal.SIGINT)
         assert command.process.wait(DEADLINE) == 130
         assert command.stdout.read() == b""  # "ST" may be half a stop
@@ -401,11 +421,18 @@ def test_an_interrupt_writes_nothing_more_and_exits_130() -> None:
         assert (told["ended"], told["bytes_read"], told["bytes_written"]) == ("interrupt", 7, 5)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full (Linux)")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs the device that is always full (Linux)"
+)
 def test_a_full_disk_is_an_error() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [*CUT, "--stop", "x"], input=b"text", stdout=full, stderr=subprocess.PIPE, timeout=DEADLINE, check=False
+            [*CUT, "--stop", "x"],
+            input=b"text",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=DEADLINE,
+            check=False,
         )
     assert done.returncode == 1
     assert b"cannot write the output: No space left on device" in done.stderr
@@ -416,7 +443,9 @@ def test_a_non_blocking_standard_input_is_waited_for() -> None:
     # Whoever shares the other end of a terminal or pipe may have set it so (node does).
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    with subprocess.Popen([*CUT, "--stop", "STOP"], stdin=reading, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*CUT, "--stop", "STOP"], stdin=reading, stdout=subprocess.PIPE
+    ) as process:
         os.close(reading)
         assert process.stdout
         os.write(writing, b"late")
@@ -435,7 +464,10 @@ def test_only_the_command_asked_for_is_imported(arguments: list[str]) -> None:
         "finally: print([name for name in sys.modules if name.startswith('holdback.commands.')], file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", watched, *arguments], capture_output=True, timeout=DEADLINE, check=False
+        [sys.executable, "-c", watched, *arguments],
+        capture_output=True,
+        timeout=DEADLINE,
+        check=False,
     )
     assert done.returncode == 0
     assert b"holdback" in done.stdout

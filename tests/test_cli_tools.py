@@ -52,9 +52,14 @@ def test_lint_speaks_json():
 
 
 def test_lint_takes_facts_of_ones_own(tmp_path):
-    facts = {name: {"value": value, "date": "2026-12", "source": "ours"} for name, value in {"accepts": False}.items()}
+    facts = {
+        name: {"value": value, "date": "2026-12", "source": "ours"}
+        for name, value in {"accepts": False}.items()
+    }
     (tmp_path / "facts.json").write_text(json.dumps({"providers": {"ours": {"facts": facts}}}))
-    done = run("lint", "--stop", "[DONE]", "--facts", str(tmp_path / "facts.json"), "--provider", "ours")
+    done = run(
+        "lint", "--stop", "[DONE]", "--facts", str(tmp_path / "facts.json"), "--provider", "ours"
+    )
     assert (done.returncode, "takes no stops" in done.stdout) == (1, True)
 
 
@@ -62,15 +67,31 @@ def test_explain_gives_one_line_for_each_stop():
     done = run("explain", "--stop", r"\n\nUser:", "--stop", "END", stdin="It is 42.\n \nUser: end")
     assert done.returncode == 0
     assert done.stdout.splitlines()[0] == "No stop fired."
-    assert r"stop 0 '\n\nUser:' is there with other white space: '\n \nUser:' at 9" in done.stdout.splitlines()[1]
+    assert (
+        r"stop 0 '\n\nUser:' is there with other white space: '\n \nUser:' at 9"
+        in done.stdout.splitlines()[1]
+    )
     assert "stop 1 'END' is there in another case: 'end' at 18" in done.stdout.splitlines()[2]
 
 
 def test_explain_speaks_json_and_reads_files(tmp_path):
     (tmp_path / "text").write_text("<t>END</t>")
-    done = run("explain", str(tmp_path / "text"), "--stop", "END", "--asleep-inside", "<t>", "</t>", "--json")
+    done = run(
+        "explain",
+        str(tmp_path / "text"),
+        "--stop",
+        "END",
+        "--ignore-inside",
+        "<t>",
+        "</t>",
+        "--json",
+    )
     told = json.loads(done.stdout)
-    assert (told["fired"], told["reasons"][0]["kind"], told["reasons"][0]["places"]) == (None, "asleep", [[3, 6]])
+    assert (told["fired"], told["reasons"][0]["kind"], told["reasons"][0]["places"]) == (
+        None,
+        "asleep",
+        [[3, 6]],
+    )
 
 
 def test_trace_shows_a_line_a_chunk():
@@ -83,7 +104,8 @@ def test_trace_shows_a_line_a_chunk():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "stdin"), [(["--chunk", "2"], "ab</a>x"), (["--json-chunks"], '["ab", "</", "a>", "x"]')]
+    ("arguments", "stdin"),
+    [(["--chunk", "2"], "ab</a>x"), (["--json-chunks"], '["ab", "</", "a>", "x"]')],
 )
 def test_trace_takes_chunks_of_bytes_or_of_json(arguments, stdin):
     told = json.loads(run("trace", "--stop", "</a>", "--json", *arguments, stdin=stdin).stdout)
@@ -93,7 +115,11 @@ def test_trace_takes_chunks_of_bytes_or_of_json(arguments, stdin):
 
 def test_trace_writes_a_page(tmp_path):
     done = run("trace", "--stop", "</a>", "--html", str(tmp_path / "page.html"), stdin="ab</a>")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"wrote {tmp_path / 'page.html'}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "",
+        f"wrote {tmp_path / 'page.html'}\n",
+    )
     assert "</html>" in (tmp_path / "page.html").read_text()
 
 
@@ -103,10 +129,15 @@ def test_trace_writes_a_page(tmp_path):
         (["lint"], "", 2, "no stop given"),
         (["explain"], "", 2, "no stop given"),
         (["trace"], "", 2, "no stop given"),
-        (["lint", "-s", "x", "--provider", "nobody"], "", 2, "no facts about the provider 'nobody'"),
+        (
+            ["lint", "-s", "x", "--provider", "nobody"],
+            "",
+            2,
+            "no facts about the provider 'nobody'",
+        ),
         (["lint", "-s", "x", "--facts", "/does/not/exist"], "", 2, "cannot read /does/not/exist"),
         (["explain", "/does/not/exist", "-s", "x"], "", 2, "cannot read /does/not/exist"),
-        (["explain", "-s", "x", "--asleep-inside", "x", "y"], "", 2, "x"),
+        (["explain", "-s", "x", "--ignore-inside", "x", "y"], "", 2, "x"),
         (["trace", "-s", "x", "--json-chunks"], "{", 2, "the input is not JSON"),
         (["trace", "-s", "x", "--json-chunks"], "[1]", 2, "not a JSON list of strings"),
         (["trace", "-s", "x", "--html", "/does/not/exist"], "", 1, "cannot write /does/not/exist"),

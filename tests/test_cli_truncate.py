@@ -1,4 +1,6 @@
-"""``holdback truncate`` on JSON lines; its Parquet side is tested beside pyarrow, in tests/integrations."""
+"""``holdback truncate`` on JSON lines; its Parquet side is tested beside pyarrow, in
+tests/integrations.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +52,13 @@ def oracle(line: bytes, column: str = "text") -> object:
     return {name: cut(value) if name == column else value for name, value in row.items()}
 
 
-texts = st.lists(st.sampled_from([*STOPS, "a", "é", "\n", "\\", '"', "User", "\ud83d", "😀", "#"]), max_size=6).map(
-    "".join
-)
+texts = st.lists(
+    st.sampled_from([*STOPS, "a", "é", "\n", "\\", '"', "User", "\ud83d", "😀", "#"]), max_size=6
+).map("".join)
 values = st.recursive(st.none() | texts, lambda inner: st.lists(inner, max_size=3), max_leaves=4)
-rows = st.fixed_dictionaries({"text": values}, optional={"id": st.integers() | st.floats(allow_nan=False), "}": texts})
+rows = st.fixed_dictionaries(
+    {"text": values}, optional={"id": st.integers() | st.floats(allow_nan=False), "}": texts}
+)
 
 
 @st.composite
@@ -62,7 +66,9 @@ def documents(draw: st.DrawFn) -> bytes:
     parts = []
     for row in draw(st.lists(rows, max_size=8)):
         line = json.dumps(
-            row, ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([(",", ":"), (" , ", " : ")]))
+            row,
+            ensure_ascii=draw(st.booleans()),
+            separators=draw(st.sampled_from([(",", ":"), (" , ", " : ")])),
         )
         try:
             parts.append(line.encode())
@@ -81,7 +87,10 @@ def test_files_are_cut_line_by_line_whatever_the_blocks(tmp_path_factory, docume
     source.write_bytes(document)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_jobs, "BLOCK_BYTES", block_bytes)
-        assert cli.main(["truncate", str(source), "-o", str(output), "--workers=1", *stop_options()]) == 0
+        assert (
+            cli.main(["truncate", str(source), "-o", str(output), "--workers=1", *stop_options()])
+            == 0
+        )
     before, after = document.split(b"\n"), output.read_bytes().split(b"\n")
     assert len(before) == len(after)
     for line, made in zip(before, after, strict=True):
@@ -103,13 +112,26 @@ def test_a_pipe_gives_what_files_give(tmp_path_factory, document):
     # what the command does with a pipe, without a process for each example
     piped = b"\n".join(editor.edit(document.split(b"\n"), 0, tally))
     assert (
-        cli.main(["truncate", str(folder / "in.jsonl"), "-o", str(folder / "out"), "--workers=1", *stop_options()]) == 0
+        cli.main(
+            [
+                "truncate",
+                str(folder / "in.jsonl"),
+                "-o",
+                str(folder / "out"),
+                "--workers=1",
+                *stop_options(),
+            ]
+        )
+        == 0
     )
     assert (folder / "out").read_bytes() == piped
     assert sum(tally.stops.values()) == tally.cut <= tally.texts
 
 
-@given(st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=10), st.integers(1, 30))
+@given(
+    st.lists(st.binary(max_size=12).map(lambda data: data.replace(b"\n", b"")), max_size=10),
+    st.integers(1, 30),
+)
 def test_every_line_belongs_to_one_block(tmp_path_factory, lines, size):
     path = tmp_path_factory.mktemp("blocks") / "file"
     path.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -121,9 +143,14 @@ def test_every_line_belongs_to_one_block(tmp_path_factory, lines, size):
 
 
 def test_only_the_strings_that_are_cut_are_written_anew():
-    line = b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a\\/b###c", "u":"\\u00e9" }'
+    line = (
+        b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a\\/b###c", "u":"\\u00e9" }'
+    )
     done = holdback(*stop_options(), stdin=line + b"\r\n")
-    assert done.stdout == b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a/b", "u":"\\u00e9" }\r\n'
+    assert (
+        done.stdout
+        == b'\xef\xbb\xbf{ "n":1.0e5, "big":12345678901234567890,"text" :"a/b", "u":"\\u00e9" }\r\n'
+    )
 
 
 def test_the_stop_that_fired_goes_into_a_field():
@@ -142,7 +169,14 @@ def test_counts_are_told_for_people_and_for_programs():
     assert told[0] == "4 rows, 4 texts, 3 cut, 12 characters cut off"
     assert [line.split() for line in told[1:]] == [["2", "'###'"], ["1", "'STOP'"]]
     counts = json.loads(holdback(*stop_options(), "--json", stdin=given_rows).stderr)
-    assert counts == {"rows": 4, "texts": 4, "cut": 3, "bad": 0, "characters": 12, "stops": {"###": 2, "STOP": 1}}
+    assert counts == {
+        "rows": 4,
+        "texts": 4,
+        "cut": 3,
+        "bad": 0,
+        "characters": 12,
+        "stops": {"###": 2, "STOP": 1},
+    }
 
 
 BAD = [
@@ -168,7 +202,9 @@ def test_a_bad_row_is_named_or_kept(tmp_path, line, told, to_file):
     assert f"{source}, line 3: " in done.stderr.decode()
     assert told in done.stderr.decode()
     assert not output.exists()
-    done = holdback(*arguments, *stop_options(), "--keep-bad", *(["--overwrite"] if to_file else []))
+    done = holdback(
+        *arguments, *stop_options(), "--keep-bad", *(["--overwrite"] if to_file else [])
+    )
     assert done.returncode == 0
     made = output.read_bytes() if to_file else done.stdout
     assert made == b'{"text": "a"}\n\n' + line + b'\n{"text": "b"}\n'
@@ -181,14 +217,24 @@ def many_rows(tmp_path) -> Path:
     source = tmp_path / "many.jsonl"
     with source.open("w") as sink:
         for number in range(9_000):
-            sink.write(json.dumps({"id": number, "text": f"answer {number} " * 150 + "###" * (number % 3 == 0)}) + "\n")
+            sink.write(
+                json.dumps(
+                    {"id": number, "text": f"answer {number} " * 150 + "###" * (number % 3 == 0)}
+                )
+                + "\n"
+            )
     return source
 
 
 def test_several_workers_give_the_same_bytes(tmp_path, many_rows):
     for workers in (1, 3):
-        done = holdback(many_rows, "-o", tmp_path / f"{workers}.jsonl", f"--workers={workers}", *stop_options())
-        assert (done.returncode, done.stderr.decode().splitlines()[0].split(",  ")[0][:11]) == (0, "9,000 rows,")
+        done = holdback(
+            many_rows, "-o", tmp_path / f"{workers}.jsonl", f"--workers={workers}", *stop_options()
+        )
+        assert (done.returncode, done.stderr.decode().splitlines()[0].split(",  ")[0][:11]) == (
+            0,
+            "9,000 rows,",
+        )
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "3.jsonl").read_bytes()
 
 
@@ -196,7 +242,17 @@ def test_several_workers_give_the_same_bytes(tmp_path, many_rows):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_was_ended_goes_on(tmp_path, many_rows, how):
     output, unfinished = tmp_path / "out.jsonl", tmp_path / "out.jsonl.unfinished"
-    command = [sys.executable, "-m", "holdback", "truncate", many_rows, "-o", output, "--workers=1", *stop_options()]
+    command = [
+        sys.executable,
+        "-m",
+        "holdback",
+        "truncate",
+        many_rows,
+        "-o",
+        output,
+        "--workers=1",
+        *stop_options(),
+    ]
     process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE)
     while not list(unfinished.glob("0*.json")):
         assert process.poll() is None, process.communicate()
@@ -232,9 +288,13 @@ def test_two_runs_do_not_work_on_one_output(tmp_path):
     with (tmp_path / "out.jsonl.unfinished" / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for how in ("--resume", "--overwrite"):
-            done = holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", how, *stop_options())
+            done = holdback(
+                tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", how, *stop_options()
+            )
             assert (done.returncode, b"another process works on" in done.stderr) == (1, True)
-    done = holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--resume", *stop_options())
+    done = holdback(
+        tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", "--resume", *stop_options()
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.jsonl").read_bytes() == b'{"text":"a"}\n'
 
@@ -242,13 +302,27 @@ def test_two_runs_do_not_work_on_one_output(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="finds worker processes in /proc")
 def test_a_worker_that_dies_is_told_and_the_run_goes_on(tmp_path, many_rows):
     output = tmp_path / "out.jsonl"
-    command = [sys.executable, "-m", "holdback", "truncate", many_rows, "-o", output, "--workers=2", *stop_options()]
+    command = [
+        sys.executable,
+        "-m",
+        "holdback",
+        "truncate",
+        many_rows,
+        "-o",
+        output,
+        "--workers=2",
+        *stop_options(),
+    ]
     with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE) as process:
         workers: list[str] = []
         while not workers:
             assert process.poll() is None, "it was over before a worker was found"
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+            workers = [
+                child
+                for child in children
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+            ]
         os.kill(int(workers[0]), signal.SIGKILL)
         _, told = process.communicate(timeout=60)
     assert process.returncode == 1, told
@@ -274,7 +348,9 @@ def test_outputs_are_never_lost_by_accident(tmp_path):
 def test_several_files_go_into_a_directory(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(f'{{"text":"{name}###"}}\n')
-    done = holdback(tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-o", tmp_path / "cut", *stop_options())
+    done = holdback(
+        tmp_path / "a.jsonl", tmp_path / "b.jsonl", "-o", tmp_path / "cut", *stop_options()
+    )
     assert done.returncode == 0, done.stderr
     assert {path.name: path.read_text() for path in (tmp_path / "cut").iterdir()} == {
         "a.jsonl": '{"text":"a"}\n',
@@ -292,7 +368,7 @@ def test_several_files_go_into_a_directory(tmp_path):
         (["--stop=x", "a.parquet"], "Parquet cannot be written to standard output"),
         (["--stop=x", "--workers=2"], "need --output"),
         (["--stop=x", "--column=a", "--stop-column=a"], "names the field that is cut"),
-        (["--stop=x", "--start-asleep"], "asleep_inside"),
+        (["--stop=x", "--start-inside"], "ignore_inside"),
     ],
 )
 def test_wrong_usage_is_told_in_one_line(arguments, told):
@@ -304,7 +380,7 @@ def test_wrong_usage_is_told_in_one_line(arguments, told):
 
 def test_scopes_work_as_for_cut():
     rows_in = b'{"text":"<think>###</think>yes###no"}\n'
-    done = holdback("--stop=###", "--asleep-inside", "<think>", "</think>", stdin=rows_in)
+    done = holdback("--stop=###", "--ignore-inside", "<think>", "</think>", stdin=rows_in)
     assert json.loads(done.stdout) == {"text": "<think>###</think>yes"}
 
 
@@ -317,7 +393,10 @@ def test_the_progress_line_tells_part_speed_and_time_left():
 
 def test_an_empty_file_gives_an_empty_file(tmp_path):
     (tmp_path / "in.jsonl").touch()
-    assert holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", *stop_options()).returncode == 0
+    assert (
+        holdback(tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl", *stop_options()).returncode
+        == 0
+    )
     assert (tmp_path / "out.jsonl").read_bytes() == b""
     job = Job(tmp_path / "in.jsonl", tmp_path / "out.jsonl", parquet=False)
     assert job.blocks(Fields("text")) == []

@@ -17,7 +17,9 @@ requests = st.tuples(lists, st.sampled_from([None, "first", "longest"]))
 
 
 @given(st.lists(requests, min_size=1, max_size=8))
-def test_a_hit_is_what_a_new_set_would_be(asked: list[tuple[Any, Literal["first", "longest"] | None]]) -> None:
+def test_a_hit_is_what_a_new_set_would_be(
+    asked: list[tuple[Any, Literal["first", "longest"] | None]],
+) -> None:
     for stops, tie in asked:
         kept, new = holdback.compile(stops, tie=tie), holdback.StopSet(stops, tie=tie)
         assert kept == new

@@ -1,8 +1,7 @@
-"""Ending a generation: `StoppingCriteria`, `Run`, `step_batch`.
+"""Ending a generation: `StoppingCriteria`, `Generation`, `step_batch`.
 
-The oracle below restates the rules of `holdback.criteria` on whole texts; the rest are the named cases of the rules, and
-bad input.
-"""
+The oracle below restates the rules of `holdback.criteria` on whole texts; the rest are the named
+cases of the rules, and bad input."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback import StopSet
-from holdback.criteria import Run, StoppingCriteria, step_batch
+from holdback.criteria import Generation, StoppingCriteria, step_batch
 from holdback.finish import Finish
 
 EOS, STOP_TOKEN = 90, 91
@@ -41,7 +40,9 @@ def oracle(
     max_tokens: int | None,
     include_stop: bool = False,
 ) -> tuple[str, str | None, str | None, int, str]:
-    """Emitted text, reason, stop, tokens, cut: judged on the whole text, token by token, character by character."""
+    """Emitted text, reason, stop, tokens, cut: judged on the whole text, token by token, character
+    by character.
+    """
     text = ""
     for count, (token, piece) in enumerate(generation, 1):
         if count > min_tokens and token == EOS:
@@ -60,7 +61,7 @@ def oracle(
     return text, None, None, len(generation), ""
 
 
-def play(run: Run, generation: list[tuple[int | None, str]]) -> tuple[str, Finish | None]:
+def play(run: Generation, generation: list[tuple[int | None, str]]) -> tuple[str, Finish | None]:
     emitted = ""
     for token, piece in generation:
         emit, finish = run.step(token, piece)
@@ -78,15 +79,25 @@ def test_every_ending_is_the_one_of_the_oracle(stops, generation, limit, include
     if finish is None:
         assert (emitted + run.held, None, None, run.tokens, "") == expected
     else:
-        assert (emitted, finish.reason, finish.stop, finish.tokens, finish.cut) == expected
+        assert (emitted, finish.reason, finish.stop, finish.tokens, finish.removed) == expected
         assert run.finish == finish
         assert run.tokens == finish.tokens
 
 
-@given(stop_lists, generations, limits, st.booleans(), st.sampled_from(["cancel", "end", "poll", "nothing"]))
-def test_emitted_plus_cut_is_what_was_generated_on_every_path(stops, generation, limit, include_stop, how):
+@given(
+    stop_lists,
+    generations,
+    limits,
+    st.booleans(),
+    st.sampled_from(["cancel", "end", "poll", "nothing"]),
+)
+def test_emitted_plus_cut_is_what_was_generated_on_every_path(
+    stops, generation, limit, include_stop, how
+):
     now = [0.0]
-    criteria = criteria_for(stops, include_stop=include_stop, max_time=1.0, clock=lambda: now[0], **limit)
+    criteria = criteria_for(
+        stops, include_stop=include_stop, max_time=1.0, clock=lambda: now[0], **limit
+    )
     run = criteria.start()
     emitted, finish = play(run, generation)
     if how == "cancel":
@@ -100,10 +111,14 @@ def test_emitted_plus_cut_is_what_was_generated_on_every_path(stops, generation,
         emit, finish = run.poll()
         emitted += emit
     generated = "".join(piece for _, piece in generation[: run.tokens])
-    assert emitted + run.held + (finish.cut if finish else "") == generated
+    assert emitted + run.held + (finish.removed if finish else "") == generated
 
 
-@given(stop_lists, st.lists(st.tuples(st.sampled_from([1, EOS]), st.binary(max_size=3)), max_size=8), limits)
+@given(
+    stop_lists,
+    st.lists(st.tuples(st.sampled_from([1, EOS]), st.binary(max_size=3)), max_size=8),
+    limits,
+)
 def test_nothing_is_lost_when_pieces_are_bytes_cut_anywhere(stops, generation, limit):
     run = criteria_for(stops, **limit).start()
     emitted, finish = play(run, generation)  # type: ignore[arg-type]
@@ -112,10 +127,12 @@ def test_nothing_is_lost_when_pieces_are_bytes_cut_anywhere(stops, generation, l
         emitted += emit
     counted = generation[: finish.tokens]
     ended_by_token = finish.reason in ("eos", "stop_token")
-    text = b"".join(piece for _, piece in (counted[:-1] if ended_by_token else counted)).decode(errors="replace")
+    text = b"".join(piece for _, piece in (counted[:-1] if ended_by_token else counted)).decode(
+        errors="replace"
+    )
     if ended_by_token:
         text += counted[-1][1].decode(errors="replace")
-    assert emitted + finish.cut == text
+    assert emitted + finish.removed == text
 
 
 @given(stop_lists, generations, limits, st.lists(st.integers(0, 12), max_size=3))
@@ -147,10 +164,14 @@ def test_a_batch_is_its_runs_one_by_one(rows):
         live = [i for i, (_, generation, _) in enumerate(rows) if step < len(generation)]
         ids, texts = [rows[i][1][step][0] for i in live], [rows[i][1][step][1] for i in live]
         going = [i for i in live if alone[i].finish is None]
-        expected = [alone[i].step(token, text) for i, token, text in zip(live, ids, texts, strict=True)]
+        expected = [
+            alone[i].step(token, text) for i, token, text in zip(live, ids, texts, strict=True)
+        ]
         emits, ended = step_batch([batch[i] for i in live], ids, texts)
         assert emits == [emit for emit, _ in expected]
-        assert [(live[at], finish) for at, finish in ended] == [(i, alone[i].finish) for i in going if alone[i].finish]
+        assert [(live[at], finish) for at, finish in ended] == [
+            (i, alone[i].finish) for i in going if alone[i].finish
+        ]
 
 
 @given(stop_lists, generations, limits, st.integers(0, 12))
@@ -172,7 +193,8 @@ def test_a_copy_leaves_the_original_alone():
     assert run.step(2, "ND")[1].match.start_chunk == 0
 
 
-# --- the named rules -----------------------------------------------------------------------------------------------
+# --- the named rules
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("token", [128001, 128009])
@@ -180,7 +202,13 @@ def test_both_end_tokens_of_a_chat_model_end_it_and_their_text_stays_in(token):
     run = StoppingCriteria(stop=["\n\nUser:"], eos_token_ids=[128001, 128009]).start()
     assert run.step(5, "Hi\n\n") == ("Hi", None)
     emit, finish = run.step(token, "<|eot_id|>")
-    assert (emit, finish.reason, finish.token_id, finish.tokens, finish.cut) == ("\n\n", "eos", token, 2, "<|eot_id|>")
+    assert (emit, finish.reason, finish.token_id, finish.tokens, finish.removed) == (
+        "\n\n",
+        "eos",
+        token,
+        2,
+        "<|eot_id|>",
+    )
 
 
 def test_an_id_in_both_lists_is_the_models_own_end():
@@ -214,15 +242,39 @@ def test_an_ignored_end_token_is_text_like_any_other():
 
 def test_a_stop_that_begins_inside_min_tokens_and_ends_outside_counts():
     run = StoppingCriteria(stop=["END"], min_tokens=2).start()
-    assert [run.step(i, piece) for i, piece in enumerate(["END", "EN"])] == [("END", None), ("", None)]
+    assert [run.step(i, piece) for i, piece in enumerate(["END", "EN"])] == [
+        ("END", None),
+        ("", None),
+    ]
     emit, finish = run.step(3, "D")
-    assert (emit, finish.reason, finish.match.start, finish.match.start_chunk) == ("", "stop_string", 3, 1)
+    assert (emit, finish.reason, finish.match.start, finish.match.start_chunk) == (
+        "",
+        "stop_string",
+        3,
+        1,
+    )
 
 
 def test_vllms_min_tokens_case():
-    words = [" is", " Lee", ",", " and", " I", "'m", " a", " student", " in", " the", " college", " of", " engineering"]
+    words = [
+        " is",
+        " Lee",
+        ",",
+        " and",
+        " I",
+        "'m",
+        " a",
+        " student",
+        " in",
+        " the",
+        " college",
+        " of",
+        " engineering",
+    ]
     for min_tokens, expected in [(0, " is L"), (5, " is Lee, and I'm a stud")]:
-        emitted, finish = play(StoppingCriteria(stop="e", min_tokens=min_tokens).start(), list(enumerate(words)))
+        emitted, finish = play(
+            StoppingCriteria(stop="e", min_tokens=min_tokens).start(), list(enumerate(words))
+        )
         assert (emitted, finish.stop) == (expected, "e")
 
 
@@ -233,7 +285,8 @@ def test_the_stop_wins_over_the_limit_on_the_last_token():
     assert (emit, finish.reason, finish.tokens) == ("", "stop_string", 2)
 
 
-# Cases that engines' own tests hold them to: chunks (or tokens), stops, what goes out, what ended it.
+# Cases that engines' own tests hold them to: chunks (or tokens), stops, what goes out, what ended
+# it.
 PEERS = [
     (
         [(1, " delta,"), (1, " epsilon,"), (1, " zeta,"), (1, " eta,")],
@@ -268,7 +321,7 @@ def test_a_limit_gives_out_what_was_held():
     run = StoppingCriteria(stop=["END"], max_tokens=2).start()
     run.step(1, "xE")
     emit, finish = run.step(2, "N")
-    assert (emit, finish.reason, finish.cut) == ("EN", "length", "")
+    assert (emit, finish.reason, finish.removed) == ("EN", "length", "")
 
 
 def test_time_is_counted_from_the_start_by_the_given_clock():
@@ -320,7 +373,7 @@ def test_half_a_character_at_the_end_can_complete_a_stop():
     run = StoppingCriteria(stop=["x�"], eos_token_ids=2).start()
     assert run.step(1, b"ax\xe2") == ("a", None)
     emit, finish = run.step(2, "</s>")
-    assert (emit, finish.reason, finish.stop, finish.cut) == ("", "stop_string", "x�", "x�</s>")
+    assert (emit, finish.reason, finish.stop, finish.removed) == ("", "stop_string", "x�", "x�</s>")
 
 
 def test_the_engine_may_decide_the_end():
@@ -351,10 +404,11 @@ def test_after_the_end_every_call_answers_with_the_same_finish():
     assert run.tokens == 1
 
 
-# --- own criteria --------------------------------------------------------------------------------------------------
+# --- own criteria
+# --------------------------------------------------------------------------------------------------
 
 
-def three_lines(run: Run, token_id: int | None, emit: str) -> str | None:
+def three_lines(run: Generation, token_id: int | None, emit: str) -> str | None:
     run.data["lines"] = run.data.get("lines", 0) + emit.count("\n")
     return "lines" if run.data["lines"] >= 3 else None
 
@@ -382,12 +436,15 @@ def test_own_criteria_come_last_and_in_order():
 
 
 def test_own_criteria_are_not_held_back_by_min_tokens():
-    assert StoppingCriteria(min_tokens=5, custom=[lambda *_: "mine"]).start().step(1, "a")[1].reason == "mine"
+    assert (
+        StoppingCriteria(min_tokens=5, custom=[lambda *_: "mine"]).start().step(1, "a")[1].reason
+        == "mine"
+    )
 
 
 @pytest.mark.parametrize("call", ["step", "step_block", "step_batch"])
 def test_a_criterion_that_fails_leaves_the_run_as_it_was(call):
-    def fails_at_two(run: Run, token_id: int | None, emit: str) -> None:
+    def fails_at_two(run: Generation, token_id: int | None, emit: str) -> None:
         run.data["seen"] = run.tokens
         if run.tokens == 2:
             raise OSError("no")
@@ -406,7 +463,8 @@ def test_a_criterion_that_fails_leaves_the_run_as_it_was(call):
     assert other.tokens == 0
 
 
-# --- bad input -----------------------------------------------------------------------------------------------------
+# --- bad input
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -417,7 +475,7 @@ def test_a_criterion_that_fails_leaves_the_run_as_it_was(call):
         ({"min_tokens": 5, "max_tokens": 4}, "min_tokens (5) is greater than max_tokens (4)"),
         ({"max_time": -0.5}, "max_time must be seconds, 0 or more, not -0.5"),
         ({"max_time": float("nan")}, "max_time must be seconds, 0 or more, not nan"),
-        ({"min_tokens": 1, "arm_after_chars": 1}, "min_tokens and arm_after_chars"),
+        ({"min_tokens": 1, "min_chars": 1}, "min_tokens and min_chars"),
         ({"eos_token_ids": [1, -1]}, "eos_token_ids[1] is -1"),
     ],
 )
@@ -429,13 +487,22 @@ def test_a_bad_value_is_named(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eos_token_ids": "</s>"}, "eos_token_ids are integers, not text: '</s>' may belong in stop"),
+        (
+            {"eos_token_ids": "</s>"},
+            "eos_token_ids are integers, not text: '</s>' may belong in stop",
+        ),
         ({"stop_token_ids": [1, 2.0]}, "stop_token_ids[1] is float, not an integer"),
         ({"stop": [b"\xff"]}, "0"),
-        ({"keep_whole": b"ab"}, "keep_whole must hold str, not bytes"),
-        ({"asleep_inside": "ab"}, "asleep_inside[0] must be an (opener, closer) pair, not str"),
-        ({"asleep_inside": [("a", "b"), ("c",)]}, "asleep_inside[1] must be an (opener, closer) pair"),
-        ({"start_asleep": 1, "asleep_inside": [("a", "b")]}, "start_asleep must be a bool, not int"),
+        ({"atomic": b"ab"}, "atomic must hold str, not bytes"),
+        ({"ignore_inside": "ab"}, "ignore_inside[0] must be an (opener, closer) pair, not str"),
+        (
+            {"ignore_inside": [("a", "b"), ("c",)]},
+            "ignore_inside[1] must be an (opener, closer) pair",
+        ),
+        (
+            {"start_inside": 1, "ignore_inside": [("a", "b")]},
+            "start_inside must be a bool, not int",
+        ),
     ],
 )
 def test_a_bad_type_is_named_when_the_criteria_are_made(options, message):
@@ -459,7 +526,14 @@ def test_a_bad_piece_changes_nothing():
         assert (run.tokens, run.held, run.finish) == (1, "E", None)
 
 
-@given(stop_lists, generations, limits, st.integers(0, 12), st.sampled_from([None, 5, b"\xff"]), st.booleans())
+@given(
+    stop_lists,
+    generations,
+    limits,
+    st.integers(0, 12),
+    st.sampled_from([None, 5, b"\xff"]),
+    st.booleans(),
+)
 def test_a_call_that_raises_leaves_no_trace(stops, generation, limit, at, bad, own):
     errors = "strict" if bad == b"\xff" else "replace"
     criteria = criteria_for(stops, errors=errors, custom=[lambda *_: None] if own else [], **limit)
@@ -501,7 +575,9 @@ def test_strict_bytes_are_refused_without_a_trace():
 
 @pytest.mark.parametrize(("ids", "texts"), [([1, 2], ["a"]), ([1], ["a", "b"])])
 def test_a_block_of_unequal_lists_is_refused(ids, texts):
-    with pytest.raises(ValueError, match=f"a block of {len(ids)} token ids came with {len(texts)} pieces"):
+    with pytest.raises(
+        ValueError, match=f"a block of {len(ids)} token ids came with {len(texts)} pieces"
+    ):
         StoppingCriteria().start().step_block(ids, texts)
 
 
@@ -547,7 +623,9 @@ def test_criteria_compare_and_pickle_by_value():
 
 
 def test_stop_and_piece_options_reach_the_stream():
-    run = StoppingCriteria(stop=["END"], asleep_inside=[("<think>", "</think>")], keep_whole="regions").start()
+    run = StoppingCriteria(
+        stop=["END"], ignore_inside=[("<think>", "</think>")], atomic="regions"
+    ).start()
     emitted, finish = play(run, [(1, "<think>END</thi"), (2, "nk>x"), (3, "END")])
     assert (emitted, finish.match.start) == ("<think>END</think>x", 19)
 
@@ -557,11 +635,13 @@ def test_one_stop_may_be_included_and_another_not(include):
     criteria = StoppingCriteria(stop=["END", "STOP"], include_stop=include)
     assert play(criteria.start(), [(1, "a EN"), (2, "D b")])[0] == "a END"
     emitted, finish = play(criteria.start(), [(1, "a ST"), (2, "OP b")])
-    assert (emitted, finish.cut) == ("a ", "STOP b")
+    assert (emitted, finish.removed) == ("a ", "STOP b")
 
 
 def test_regions_may_come_as_lists():
-    assert StoppingCriteria(stop="END", asleep_inside=[["<t>", "</t>"]]).asleep_inside == (("<t>", "</t>"),)
+    assert StoppingCriteria(stop="END", ignore_inside=[["<t>", "</t>"]]).ignore_inside == (
+        ("<t>", "</t>"),
+    )
 
 
 def test_a_criterion_that_ends_the_run_itself_is_told_so_and_nothing_is_lost():

@@ -1,4 +1,6 @@
-"""Section 10: cutting an iterator closes its source as soon as nothing more is wanted from it, and never hides what was held."""
+"""Section 10: cutting an iterator closes its source as soon as nothing more is wanted from it, and
+never hides what was held.
+"""
 
 from __future__ import annotations
 
@@ -120,10 +122,10 @@ def test_the_end_of_the_source_may_complete_a_stop(impl: ModuleType) -> None:
 def test_it_takes_the_options_of_a_stream(impl: ModuleType) -> None:
     compiled = impl.StopSet(["END"])
     chunks = ["<think>END</thi", "nk>END"]
-    options = {"asleep_inside": [("<think>", "</think>")], "keep_whole": "regions"}
+    options = {"ignore_inside": [("<think>", "</think>")], "atomic": "regions"}
     assert list(compiled.cut(chunks, **options)) == ["<think>END", "</think>"]
     assert list(compiled.cut(chunks, **options, include_stop=True)) == ["<think>END", "</think>END"]
-    assert list(compiled.cut(chunks, arm_after_chars=10)) == ["<think>END</thi", "nk>"]
+    assert list(compiled.cut(chunks, min_chars=10)) == ["<think>END</thi", "nk>"]
 
 
 def test_closed_early(impl: ModuleType) -> None:
@@ -209,7 +211,8 @@ def test_what_is_no_source(impl: ModuleType) -> None:
         impl.StopSet(["."]).acut(["a"])
 
 
-# -- asynchronous ------------------------------------------------------------------------------------------------------
+# -- asynchronous
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ASYNC)
@@ -218,7 +221,12 @@ def test_async_match(impl: ModuleType, kind: Any) -> None:
         source = kind("one ", "", "two</", b"end", ">three", "four")
         cut = impl.StopSet(["</end>"]).acut(source)
         assert await collect(cut) == ["one ", "two"]
-        assert (cut.match.stop, cut.match.rest, source.closed, list(source.chunks)) == ("</end>", "three", 1, ["four"])
+        assert (cut.match.stop, cut.match.rest, source.closed, list(source.chunks)) == (
+            "</end>",
+            "three",
+            1,
+            ["four"],
+        )
         assert await collect(cut) == []
 
     run(main())
@@ -258,7 +266,9 @@ def test_async_closed_early(impl: ModuleType, kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", ASYNC)
 @pytest.mark.parametrize("fault", [OSError("gone"), asyncio.CancelledError(), 5])
-def test_async_source_that_raises_or_gives_no_chunk(impl: ModuleType, kind: Any, fault: Any) -> None:
+def test_async_source_that_raises_or_gives_no_chunk(
+    impl: ModuleType, kind: Any, fault: Any
+) -> None:
     async def main() -> None:
         source = kind("one E", fault)
         cut = impl.StopSet(["END"]).acut(source)

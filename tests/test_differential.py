@@ -1,6 +1,8 @@
-"""The compiled package against its executable specification: outcome for outcome and chunk for chunk.
+"""The compiled package against its executable specification: outcome for outcome and chunk for
+chunk.
 
-An outcome is the value or the type of the exception; after each operation all that a stream shows is compared too.
+An outcome is the value or the type of the exception; after each operation all that a stream shows
+is compared too.
 
 A deep run, by hand (200,000 cases of each kind take a while; `-k` chooses one):
 
@@ -62,7 +64,10 @@ def check_plan(plan: Plan) -> None:
         if name == "copy":
             streams = [*streams[-1:], (rust, ref), (rust.copy(), ref.copy())]
         elif name == "pickle":
-            streams[which % len(streams)] = pickle.loads(pickle.dumps(rust)), pickle.loads(pickle.dumps(ref))
+            streams[which % len(streams)] = (
+                pickle.loads(pickle.dumps(rust)),
+                pickle.loads(pickle.dumps(ref)),
+            )
         else:
             got, how = outcome(getattr(rust, name), *arguments)
             want, expected = outcome(getattr(ref, name), *arguments)
@@ -78,9 +83,13 @@ def test_two_things_are_compared_and_look_the_same() -> None:
     for name in ("StopSet", "StopStream", "StopMatch"):
         ours, theirs = getattr(holdback, name), getattr(reference, name)
         assert ours is not theirs
-    ours, theirs = ((s := impl.StopSet(["a"]), s.stream(), s.truncate("a")[1], s.cut([])) for impl in BOTH)
+    ours, theirs = (
+        (s := impl.StopSet(["a"]), s.stream(), s.truncate("a")[1], s.cut([])) for impl in BOTH
+    )
     for our, their in zip(ours, theirs, strict=True):
-        assert {word for word in dir(our) if word[0] != "_"} == {word for word in dir(their) if word[0] != "_"}
+        assert {word for word in dir(our) if word[0] != "_"} == {
+            word for word in dir(their) if word[0] != "_"
+        }
 
 
 @given(plans(raw=False, scoped=False))
@@ -115,26 +124,40 @@ def test_sets(stops: list[str], tie: str) -> None:
 TEXTS = texts(["a", "b", "ab", "ba", "aab", "é"], max_pieces=8)
 
 
-@given(stop_lists("abé"), st.lists(TEXTS, max_size=4), st.booleans(), st.sampled_from(["longest", "first"]))
+@given(
+    stop_lists("abé"),
+    st.lists(TEXTS, max_size=4),
+    st.booleans(),
+    st.sampled_from(["longest", "first"]),
+)
 def test_whole_texts(stops: list[str], texts: list[str], include: bool, tie: str) -> None:
     ours, theirs = (impl.StopSet(stops, tie=tie) for impl in BOTH)
     for text in texts:
-        assert plain(ours.truncate(text, include_stop=include)) == plain(theirs.truncate(text, include_stop=include))
+        assert plain(ours.truncate(text, include_stop=include)) == plain(
+            theirs.truncate(text, include_stop=include)
+        )
     assert plain(ours.truncate_many(texts, include_stop=include)) == plain(
         theirs.truncate_many(texts, include_stop=include)
     )
-    assert list(ours.cut(texts, include_stop=include)) == list(theirs.cut(texts, include_stop=include))
+    assert list(ours.cut(texts, include_stop=include)) == list(
+        theirs.cut(texts, include_stop=include)
+    )
 
 
 @given(
-    stop_lists("ab"), st.lists(st.lists(TEXTS | TEXTS.map(str.encode), min_size=3, max_size=3), max_size=4), st.data()
+    stop_lists("ab"),
+    st.lists(st.lists(TEXTS | TEXTS.map(str.encode), min_size=3, max_size=3), max_size=4),
+    st.data(),
 )
 def test_batches(stops: list[str], steps: list[list[Any]], data: st.DataObject) -> None:
     sets = [impl.StopSet(stops) for impl in BOTH]
-    ours, theirs = ([stops.stream(), stops.stream(arm_after_chars=3), stops.stream()] for stops in sets)
+    ours, theirs = ([stops.stream(), stops.stream(min_chars=3), stops.stream()] for stops in sets)
     for chunks in steps:
         if data.draw(st.integers(0, 9)) == 0:
             chunks[data.draw(st.integers(0, 2))] = 5
-        got, want = outcome(holdback.feed_batch, ours, chunks), outcome(reference.feed_batch, theirs, chunks)
+        got, want = (
+            outcome(holdback.feed_batch, ours, chunks),
+            outcome(reference.feed_batch, theirs, chunks),
+        )
         assert plain(list(got)) == plain(list(want))
         assert [shown(stream) for stream in ours] == [shown(stream) for stream in theirs]

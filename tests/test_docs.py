@@ -1,9 +1,10 @@
 """Every example that a reader can see runs: README.md, docs/ and the docstrings.
 
-In a page, the ``python`` blocks run from top to bottom in one namespace, as a reader would type them: a block with
-``>>>`` is compared with the output it shows, any other is executed. A ``console`` block runs each ``$`` line in a shell
-at the project's root and compares what it prints. A block that cannot run says why, in the line above it; one that runs
-only beside some package names it::
+In a page, the ``python`` blocks run from top to bottom in one namespace, as a reader would type
+them: a block with ``>>>`` is compared with the output it shows, any other is executed. A
+``console`` block runs each ``$`` line in a shell at the project's root and compares what it prints.
+A block that cannot run says why, in the line above it; one that runs only beside some package names
+it::
 
     <!-- not run: needs a GPU -->
     <!-- needs: fastapi httpx -->
@@ -70,7 +71,10 @@ def blocks_of(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in FENCE.finditer(text):
         indent = len(found["indent"])
-        code = "".join(line[indent:] if line.strip() else "\n" for line in found["code"].splitlines(keepends=True))
+        code = "".join(
+            line[indent:] if line.strip() else "\n"
+            for line in found["code"].splitlines(keepends=True)
+        )
         line = text.count("\n", 0, found.start("code")) + 1
         yield Block(page, line, found["language"], code, reason_not_to_run(text[: found.start()]))
 
@@ -87,7 +91,9 @@ def reason_not_to_run(before: str) -> str | None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_the_python_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_examples_of_a_page(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # an example may write files
     namespace: dict[str, object] = {"__name__": "__example__"}
     for block in blocks_of(page):
@@ -96,12 +102,16 @@ def test_the_python_examples_of_a_page(page: Path, tmp_path: Path, monkeypatch: 
         if ">>>" in block.code:
             check_session(block, namespace)
         else:
-            padded = "\n" * (block.line - 1) + block.code  # so that a traceback shows the page's own line
+            padded = (
+                "\n" * (block.line - 1) + block.code
+            )  # so that a traceback shows the page's own line
             exec(compile(padded, str(page), "exec"), namespace)
 
 
 def check_session(block: Block, namespace: dict[str, object]) -> None:
-    parsed = doctest.DocTestParser().get_doctest(block.code, namespace, block.name, str(block.page), block.line - 1)
+    parsed = doctest.DocTestParser().get_doctest(
+        block.code, namespace, block.name, str(block.page), block.line - 1
+    )
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
     runner.run(parsed, out=said.append, clear_globs=False)
@@ -109,10 +119,17 @@ def check_session(block: Block, namespace: dict[str, object]) -> None:
     assert not runner.failures, "".join(said)
 
 
-CONSOLE = [block for page in PAGES for block in blocks_of(page) if block.language == "console" and not block.not_run]
+CONSOLE = [
+    block
+    for page in PAGES
+    for block in blocks_of(page)
+    if block.language == "console" and not block.not_run
+]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are written for a POSIX shell")
+@pytest.mark.skipif(
+    shutil.which("bash") is None, reason="the examples are written for a POSIX shell"
+)
 @pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.name)
 def test_a_console_example(block: Block) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -142,7 +159,7 @@ def test_every_block_has_a_language(page: Path) -> None:
 
 def modules() -> list[ModuleType]:
     names = [info.name for info in pkgutil.walk_packages(holdback.__path__, "holdback.")]
-    # Integrations need their neighbours; their own tests run their examples.
+    # Integrations need their packages; their own tests run their examples.
     own = [name for name in names if ".integrations" not in name and not name.endswith(".__main__")]
     return [holdback, *map(importlib.import_module, own)]
 
@@ -156,7 +173,10 @@ def documented(tree: ast.AST, name: str) -> Iterator[tuple[str, str]]:
 
 
 def docstrings() -> Iterator[tuple[str, str, str]]:
-    """Module, name and text of every docstring with an example. Those of the compiled module stand in its stub."""
+    """Module, name and text of every docstring with an example.
+
+    Those of the compiled module stand in its stub.
+    """
     for module in modules():
         source = Path(module.__file__ or "")
         if module.__name__ == "holdback._core":
@@ -170,7 +190,9 @@ def docstrings() -> Iterator[tuple[str, str, str]]:
 DOCSTRINGS = list(docstrings())
 
 
-@pytest.mark.parametrize(("module", "name", "text"), DOCSTRINGS, ids=[name for _, name, _ in DOCSTRINGS])
+@pytest.mark.parametrize(
+    ("module", "name", "text"), DOCSTRINGS, ids=[name for _, name, _ in DOCSTRINGS]
+)
 def test_the_examples_of_a_docstring(module: str, name: str, text: str) -> None:
     namespace = {**vars(holdback), **vars(importlib.import_module(module)), "holdback": holdback}
     check_session(Block(Path(name), 1, "python", text, None), namespace)
@@ -185,7 +207,10 @@ def test_examples_are_found() -> None:
 STUB = ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
 DOCUMENTED = {
     ".".join((*owner, node.name)): inspect.cleandoc(ast.get_docstring(node) or "")
-    for owner, body in [((), STUB.body), *(((c.name,), c.body) for c in STUB.body if isinstance(c, ast.ClassDef))]
+    for owner, body in [
+        ((), STUB.body),
+        *(((c.name,), c.body) for c in STUB.body if isinstance(c, ast.ClassDef)),
+    ]
     for node in body
     if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node)
 }

@@ -1,4 +1,6 @@
-"""The recipes in examples/: each one runs as it stands, and its functions keep their promises on any input."""
+"""The recipes in examples/: each one runs as it stands, and its functions keep their promises on
+any input.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from hypothesis import strategies as st
 from holdback import StoppingCriteria, StopSet
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-RECIPES = ["engine_loop", "speculative_block", "llama_cpp_python", "vllm_tokens_only", "beam_search"]
+RECIPES = [
+    "engine_loop",
+    "speculative_block",
+    "llama_cpp_python",
+    "vllm_tokens_only",
+    "beam_search",
+]
 STOPS = ["\n\nUser:", "###", "</answer>", "Observation:", "<|im_end|>", "。。"]
 PIECES = [
     "a",
@@ -52,13 +60,17 @@ def recipe(name: str) -> ModuleType:
     return module
 
 
-engine_loop, speculative_block, llama_cpp_python, vllm_tokens_only, beam_search = map(recipe, RECIPES)
+engine_loop, speculative_block, llama_cpp_python, vllm_tokens_only, beam_search = map(
+    recipe, RECIPES
+)
 
 
 @pytest.mark.thread_unsafe
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_runs_as_it_stands(name):
-    done = subprocess.run([sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert b"User:" in done.stdout or b"Q:" in done.stdout or name == "beam_search"
 
@@ -68,7 +80,8 @@ def whole(ids) -> tuple[str, str | None]:
     return text, match and match.stop
 
 
-# --- engine loop -----------------------------------------------------------------------------------------------------------
+# --- engine loop
+# -----------------------------------------------------------------------------------------------------------
 
 
 @given(tokens)
@@ -102,7 +115,8 @@ def test_no_entry_goes_out_before_its_text_whatever_the_bytes(pieces):
     assert answer.logprobs == sampled
 
 
-# --- speculative block -------------------------------------------------------------------------------------------------------
+# --- speculative block
+# -------------------------------------------------------------------------------------------------------
 
 
 @given(tokens, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8))
@@ -140,7 +154,8 @@ def test_a_speculative_answer_does_not_depend_on_the_draft(truth, luck):
     assert ids == truth[: finish.tokens]
 
 
-# --- llama-cpp-python ----------------------------------------------------------------------------------------------------------
+# --- llama-cpp-python
+# ----------------------------------------------------------------------------------------------------------
 
 
 def chat(pieces):
@@ -160,13 +175,17 @@ def test_llama_chunks_are_cut_and_the_model_is_closed(ids, kind):
     text, stop = whole(ids)
     assert "".join(llama_cpp_python._text(chunk["choices"][0]) or "" for chunk in out) == text
     last = out[-1]["choices"][0]
-    assert (last["finish_reason"], last.get("stop_reason")) == (("length", None) if stop is None else ("stop", stop))
+    assert (last["finish_reason"], last.get("stop_reason")) == (
+        ("length", None) if stop is None else ("stop", stop)
+    )
     assert next(model, None) is None
 
 
 def test_llama_chunks_with_nothing_to_cut_are_the_very_objects():
     chunks = list(llama_cpp_python.pretend(["plain", " text"]))
-    assert [id(chunk) for chunk in llama_cpp_python.cut_stream(iter(chunks), STOPS)] == [id(chunk) for chunk in chunks]
+    assert [id(chunk) for chunk in llama_cpp_python.cut_stream(iter(chunks), STOPS)] == [
+        id(chunk) for chunk in chunks
+    ]
 
 
 def test_an_error_of_the_llama_model_is_passed_on_and_a_client_that_leaves_closes_it():
@@ -184,7 +203,8 @@ def test_an_error_of_the_llama_model_is_passed_on_and_a_client_that_leaves_close
     assert next(model, None) is None
 
 
-# --- vLLM, tokens only ---------------------------------------------------------------------------------------------------------
+# --- vLLM, tokens only
+# ---------------------------------------------------------------------------------------------------------
 
 
 @given(st.tuples(tokens, tokens), st.data())
@@ -196,7 +216,9 @@ def test_the_coordinator_ends_each_choice_by_itself(choices, data):
         at = data.draw(st.sampled_from([at for at in (0, 1) if left[at]]))
         size = data.draw(st.integers(1, 4))
         piece, left[at] = left[at][:size], left[at][size:]
-        events.append({"index": at, "token_ids": piece, "finish_reason": None if left[at] else "length"})
+        events.append(
+            {"index": at, "token_ids": piece, "finish_reason": None if left[at] else "length"}
+        )
     read = []
 
     async def lines():
@@ -225,16 +247,24 @@ def test_the_coordinator_ends_each_choice_by_itself(choices, data):
         if finish is None:
             assert not ids
     if all(stop is not None for _, stop in expected):
-        after = max(max(at for at, event in enumerate(read) if event["index"] == choice) for choice in (0, 1))
-        assert after == len(read) - 1, "nothing is read behind the event in which the last choice ended"
+        after = max(
+            max(at for at, event in enumerate(read) if event["index"] == choice)
+            for choice in (0, 1)
+        )
+        assert after == len(read) - 1, (
+            "nothing is read behind the event in which the last choice ended"
+        )
 
 
-# --- beam search ---------------------------------------------------------------------------------------------------------------
+# --- beam search
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @given(
     st.lists(
-        st.lists(st.tuples(st.integers(0, 16), st.floats(-5, -0.1)), min_size=1, max_size=3), min_size=1, max_size=6
+        st.lists(st.tuples(st.integers(0, 16), st.floats(-5, -0.1)), min_size=1, max_size=3),
+        min_size=1,
+        max_size=6,
     )
 )
 def test_every_beam_is_what_its_tokens_say(steps):

@@ -68,11 +68,11 @@ def test_the_stop_that_fired_leads_and_the_others_say_why_not():
 @pytest.mark.parametrize(
     ("text", "stop", "options", "kind"),
     [
-        ("<think>END</think>ok", "END", {"asleep_inside": THINK}, "asleep"),
-        ("END</think>ok", "END", {"asleep_inside": THINK, "start_asleep": True}, "asleep"),
-        ("<think></think>ok", "k>o", {"asleep_inside": THINK}, "spans-marker"),
-        ("END ok", "END", {"arm_after_chars": 5}, "not-armed"),
-        ("END <think>END</think>", "END", {"asleep_inside": THINK, "arm_after_chars": 5}, "asleep"),
+        ("<think>END</think>ok", "END", {"ignore_inside": THINK}, "asleep"),
+        ("END</think>ok", "END", {"ignore_inside": THINK, "start_inside": True}, "asleep"),
+        ("<think></think>ok", "k>o", {"ignore_inside": THINK}, "spans-marker"),
+        ("END ok", "END", {"min_chars": 5}, "not-armed"),
+        ("END <think>END</think>", "END", {"ignore_inside": THINK, "min_chars": 5}, "asleep"),
     ],
 )
 def test_a_stop_that_is_there_but_did_not_count_says_why(text, stop, options, kind):
@@ -116,14 +116,14 @@ stop_lists = st.lists(st.text("aA\n \r*Е", min_size=1, max_size=4), max_size=4)
 
 @given(texts, stop_lists, st.booleans(), st.integers(0, 4))
 def test_it_agrees_with_the_stream_and_every_stop_gets_one_reason(text, stops, regions, arm):
-    options = {"asleep_inside": [("*", " ")]} if regions else {}
+    options = {"ignore_inside": [("*", " ")]} if regions else {}
     try:
         compiled = StopSet(stops)
-        stream = compiled.stream(**options, **({"arm_after_chars": arm} if arm else {}))
+        stream = compiled.stream(**options, **({"min_chars": arm} if arm else {}))
     except ValueError:  # a stop that equals a marker
         return
     emit, match = stream.feed(text)
-    explanation = explain(text, compiled, arm_after_chars=arm, **options)
+    explanation = explain(text, compiled, min_chars=arm, **options)
     assert (explanation.emitted, explanation.match) == (emit + stream.flush(), match)
     assert sorted(reason.index for reason in explanation.reasons) == list(range(len(stops)))
     ranks = [ORDER.index(reason.kind) for reason in explanation.reasons]
@@ -135,7 +135,9 @@ def test_it_agrees_with_the_stream_and_every_stop_gets_one_reason(text, stops, r
         assert all(0 <= start < end <= len(text) for start, end in reason.places)
 
 
-every_folding = sorted({folding for *_, ways in LIKELIEST for way in ways for folding in way}, key=lambda f: f.__name__)
+every_folding = sorted(
+    {folding for *_, ways in LIKELIEST for way in ways for folding in way}, key=lambda f: f.__name__
+)
 
 
 @pytest.mark.parametrize("folding", every_folding, ids=lambda folding: folding.__name__)

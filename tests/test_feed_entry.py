@@ -1,4 +1,5 @@
-"""The hand-written entry of `feed` against the generated method, which takes the slow way for every chunk.
+"""The hand-written entry of `feed` against the generated method, which takes the slow way for every
+chunk.
 
 Under the stable ABI there is one way only, and nothing to compare.
 """
@@ -15,14 +16,19 @@ from hypothesis import strategies as st
 import holdback
 
 pytestmark = pytest.mark.skipif(
-    not hasattr(holdback.StopStream, "_feed_generated"), reason="this build has the generated method only"
+    not hasattr(holdback.StopStream, "_feed_generated"),
+    reason="this build has the generated method only",
 )
 
 # Every storage CPython has for text, at its borders, and halves of surrogate pairs.
 LETTERS = "ab\n\x7f\x80\xff\u0100\u8a9e\ud7ff\ud83d\ude00\uffff\U00010000\U0001f600"
 words = st.text(alphabet=LETTERS, min_size=1, max_size=4)
-stop_lists = st.lists(words.filter(lambda word: not any("\ud800" <= c <= "\udfff" for c in word)), max_size=5)
-chunks = st.lists(st.text(alphabet=LETTERS, max_size=6) | st.binary(max_size=4) | st.none(), max_size=12)
+stop_lists = st.lists(
+    words.filter(lambda word: not any("\ud800" <= c <= "\udfff" for c in word)), max_size=5
+)
+chunks = st.lists(
+    st.text(alphabet=LETTERS, max_size=6) | st.binary(max_size=4) | st.none(), max_size=12
+)
 
 
 def outcome(call: Any, chunk: Any) -> Any:
@@ -32,10 +38,17 @@ def outcome(call: Any, chunk: Any) -> Any:
         return type(error), str(error)
 
 
-@given(stop_lists, chunks, st.sampled_from(["replace", "strict"]), st.sampled_from([None, [("ab", "\n")]]))
-def test_both_ways_give_the_same(stops: list[str], pieces: list[Any], errors: Any, regions: Any) -> None:
+@given(
+    stop_lists,
+    chunks,
+    st.sampled_from(["replace", "strict"]),
+    st.sampled_from([None, [("ab", "\n")]]),
+)
+def test_both_ways_give_the_same(
+    stops: list[str], pieces: list[Any], errors: Any, regions: Any
+) -> None:
     try:
-        fast = holdback.StopSet(stops).stream(errors=errors, asleep_inside=regions)
+        fast = holdback.StopSet(stops).stream(errors=errors, ignore_inside=regions)
     except ValueError:
         return  # a marker that is a stop too
     slow = fast.copy()
@@ -43,7 +56,9 @@ def test_both_ways_give_the_same(stops: list[str], pieces: list[Any], errors: An
         got, wanted = outcome(fast.feed, piece), outcome(slow._feed_generated, piece)  # type: ignore[attr-defined]
         assert got == wanted
         assert fast.held == slow.held
-        if isinstance(got[0], str) and got[0] is not piece:  # a str that was used may carry its UTF-8 too
+        if (
+            isinstance(got[0], str) and got[0] is not piece
+        ):  # a str that was used may carry its UTF-8 too
             # A str in a wider form than its characters need would compare unequal to the same text.
             assert sys.getsizeof(got[0]) == sys.getsizeof("".join(list(got[0])))
             assert hash(got[0]) == hash("".join(list(got[0])))

@@ -1,4 +1,6 @@
-"""The package's rarely used names: imported when asked for, and the same names everywhere they are listed."""
+"""The package's rarely used names: imported when asked for, and the same names everywhere they are
+listed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ def test_a_name_is_the_one_of_its_module(name, home):
 def test_the_lists_agree():
     tree = ast.parse(Path(holdback.__file__).read_text())
     typed = next(node for node in tree.body if isinstance(node, ast.If))
-    imported = {alias.name for node in typed.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    imported = {
+        alias.name
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert imported == {*HOMES, *MODULES}
     assert {*HOMES, *MODULES} <= {*holdback.__all__}
     assert {*holdback.__all__} <= {*dir(holdback)}

@@ -1,8 +1,9 @@
-"""The house keeps its order: who may import what (docs/architecture.md), read from the sources themselves.
+"""The house keeps its order: who may import what (docs/architecture.md), read from the sources
+themselves.
 
-Nothing is imported or compiled here: Rust files are read for paths that start at ``crate`` or ``super``, Python files
-by ``ast``. A part that no rule knows is a failure too, so that a new module is given its place on purpose.
-"""
+Nothing is imported or compiled here: Rust files are read for paths that start at ``crate`` or
+``super``, Python files by ``ast``. A part that no rule knows is a failure too, so that a new module
+is given its place on purpose."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ ROOT = Path(__file__).parent.parent
 RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
 
-# From the ground up; a module may use its own layer and those before it. A set makes streams, a stream keeps its set, and
-# the set keeps what was compiled for the scopes of its streams, so these three share a layer.
+# From the ground up; a module may use its own layer and those before it. A set makes streams, a
+# stream keeps its set, and the set keeps what was compiled for the scopes of its streams, so these
+# three share a layer.
 LAYERS = [{"error"}, {"stops"}, {"automaton"}, {"decode"}, {"set", "scope", "stream"}, {"wire"}]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
-# The only homes of `unsafe`: SIMD in the start filter, and in the binding Python's string storage, the guard around a
-# stream's state, the raw method entry and the C interface of Arrow. All other files forbid it or have none.
+# The only homes of `unsafe`: SIMD in the start filter, and in the binding Python's string storage,
+# the guard around a stream's state, the raw method entry and the C interface of Arrow. All other
+# files forbid it or have none.
 MAY_BE_UNSAFE = {
     "automaton/filter.rs",
     "python/text.rs",
@@ -48,23 +51,33 @@ def relative(path: Path) -> str:
 def code_of(path: Path) -> str:
     """The file without comments and without strings: prose may name any module."""
     text = path.read_text(encoding="utf-8")
-    text = re.sub(r'r(#*)".*?"\1|"(?:\\.|[^"\\])*"', '""', re.sub(r"//[^\n]*", "", text), flags=re.DOTALL)
+    text = re.sub(
+        r'r(#*)".*?"\1|"(?:\\.|[^"\\])*"', '""', re.sub(r"//[^\n]*", "", text), flags=re.DOTALL
+    )
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
 def top_module(path: Path) -> str:
-    """The part of the crate a file belongs to: ``decode`` for decode.rs, ``stream`` for stream/marks.rs."""
+    """The part of the crate a file belongs to: ``decode`` for decode.rs, ``stream`` for
+    stream/marks.rs.
+    """
     return path.relative_to(RUST).parts[0].removesuffix(".rs")
 
 
 def crate_paths(path: Path) -> Iterator[str]:
-    """Every top module that the code of ``path`` names, by ``crate::`` or by ``super::`` climbing to the root."""
+    """Every top module that the code of ``path`` names, by ``crate::`` or by ``super::`` climbing
+    to the root.
+    """
     depth = len(path.relative_to(RUST).parts) - (1 if path.name == "mod.rs" else 0)
     pattern = r"\b(crate|(?:super::)*super)::(?:\{([^;]*?)\}|(\w+))"
     for root, group, single in re.findall(pattern, code_of(path)):
         climbed = root.count("super")
         if root == "crate" or climbed >= depth:
-            names = [single] if single else re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", group))
+            names = (
+                [single]
+                if single
+                else re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^{}]*\}", "", group))
+            )
             yield from (name for name in names if name in RANK or name == "python")
 
 
@@ -75,7 +88,9 @@ def test_every_rust_module_has_its_place(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in rust_files() if top_module(path) not in ("lib", "python")], ids=relative
+    "path",
+    [path for path in rust_files() if top_module(path) not in ("lib", "python")],
+    ids=relative,
 )
 def test_a_core_module_uses_earlier_ones_only_and_nothing_of_python(path: Path) -> None:
     own = RANK.get(top_module(path), len(LAYERS))
@@ -101,10 +116,13 @@ def test_unsafe_lives_in_few_places(path: Path) -> None:
     if top_module(path) not in ("lib", "python"):
         # `forbid` in a folder's mod.rs would reach into the one file there that may be unsafe.
         attribute = "deny" if relative(path) == "automaton/mod.rs" else "forbid"
-        assert f"#![{attribute}(unsafe_code)]" in code, f"{relative(path)} must say #![{attribute}(unsafe_code)]"
+        assert f"#![{attribute}(unsafe_code)]" in code, (
+            f"{relative(path)} must say #![{attribute}(unsafe_code)]"
+        )
 
 
-# --- Python ----------------------------------------------------------------------------------------------------------
+# --- Python
+# ----------------------------------------------------------------------------------------------------------
 
 
 def python_files() -> list[Path]:
@@ -122,7 +140,9 @@ def imports(tree: ast.AST, *, package: str) -> Iterator[tuple[str, ast.stmt]]:
             for alias in node.names:
                 yield alias.name, node
         elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = (
+                package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            )
             module = ".".join([*base, *([node.module] if node.module else [])])
             if module == "holdback" or node.module is None:
                 # `from holdback import x` may bring a module or a name; both are written holdback.x
@@ -156,19 +176,27 @@ def test_the_package_root_computes_nothing() -> None:
         )
         typed = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         typed = typed and all(isinstance(inner, ast.ImportFrom) for inner in node.body)
-        assert plain or listed or typed, f"__init__.py, line {node.lineno}: only imports and __all__"
+        assert plain or listed or typed, (
+            f"__init__.py, line {node.lineno}: only imports and __all__"
+        )
 
 
-@pytest.mark.parametrize("path", [path for path in python_files() if "reference" in python_id(path)], ids=python_id)
+@pytest.mark.parametrize(
+    "path", [path for path in python_files() if "reference" in python_id(path)], ids=python_id
+)
 def test_the_reference_stands_alone(path: Path) -> None:
     for module, node in imports(parsed(path), package=package_of(path)):
         own = module.startswith("holdback.reference")
-        assert own or is_standard(module), f"{python_id(path)}, line {node.lineno}: imports {module}"
+        assert own or is_standard(module), (
+            f"{python_id(path)}, line {node.lineno}: imports {module}"
+        )
 
 
 @pytest.mark.parametrize("path", python_files(), ids=python_id)
-def test_a_neighbour_is_imported_only_when_it_is_needed(path: Path) -> None:
-    """The package has no dependency: what is neither ours nor Python's is imported inside a function, or for types."""
+def test_an_integrated_package_is_imported_only_when_it_is_needed(path: Path) -> None:
+    """The package has no dependency: what is neither ours nor Python's is imported inside a
+    function, or for types.
+    """
     tree = parsed(path)
     late = {
         inner
@@ -179,7 +207,9 @@ def test_a_neighbour_is_imported_only_when_it_is_needed(path: Path) -> None:
     }
     for module, node in imports(tree, package=package_of(path)):
         ours = module.partition(".")[0] == "holdback"
-        assert ours or is_standard(module) or node in late, f"{python_id(path)}, line {node.lineno}: imports {module}"
+        assert ours or is_standard(module) or node in late, (
+            f"{python_id(path)}, line {node.lineno}: imports {module}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -188,14 +218,18 @@ def test_a_neighbour_is_imported_only_when_it_is_needed(path: Path) -> None:
     ids=python_id,
 )
 def test_outer_rooms_use_public_names_only(path: Path) -> None:
-    """An integration, a command and the gateway know the public face of the package, and not each other."""
+    """An integration, a command and the gateway know the public face of the package, and not each
+    other.
+    """
     room = path.parent.name
     for module, node in imports(parsed(path), package=package_of(path)):
         where = f"{python_id(path)}, line {node.lineno}: imports {module}"
         if not module.startswith("holdback."):
             continue
         shared = module.startswith(f"holdback.{room}._")
-        private = any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
+        private = any(
+            part.startswith("_") and not part.startswith("__") for part in module.split(".")
+        )
         assert shared or not private, where
         if room == "integrations":
             assert shared or not module.startswith("holdback.integrations"), where

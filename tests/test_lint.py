@@ -52,7 +52,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("stops", "code", "severity", "index"), CASES, ids=[f"{at}-{case[1]}" for at, case in enumerate(CASES)]
+    ("stops", "code", "severity", "index"),
+    CASES,
+    ids=[f"{at}-{case[1]}" for at, case in enumerate(CASES)],
 )
 def test_it_is_found(stops, code, severity, index):
     found = [finding for finding in lint(stops) if finding.code == code]
@@ -75,17 +77,27 @@ def test_letters_of_another_script_are_no_disguise_in_their_own_text():
 
 
 def test_many_different_beginnings_stutter_together():
-    findings = [finding for finding in lint(["fz!", "gz!", "mz!", "wz!", "yz!"]) if finding.code == "stutter"]
+    findings = [
+        finding
+        for finding in lint(["fz!", "gz!", "mz!", "wz!", "yz!"])
+        if finding.code == "stutter"
+    ]
     assert [(finding.severity, finding.index) for finding in findings] == [("note", None)]
 
 
 def test_the_unreachable_one_names_the_one_that_shadows_it():
-    (finding,) = [finding for finding in lint(["x[DONE]y", "[DONE]"]) if finding.code == "unreachable"]
+    (finding,) = [
+        finding for finding in lint(["x[DONE]y", "[DONE]"]) if finding.code == "unreachable"
+    ]
     assert "stop 1 '[DONE]' ends inside it" in finding.message
     assert finding.remedy == "remove it, or remove stop 1"
 
 
-@given(st.lists(st.one_of(st.text(max_size=6), st.binary(max_size=4), st.integers(), st.none()), max_size=5))
+@given(
+    st.lists(
+        st.one_of(st.text(max_size=6), st.binary(max_size=4), st.integers(), st.none()), max_size=5
+    )
+)
 def test_any_list_gets_findings_and_never_an_error(stops):
     findings = lint(stops)
     assert all(finding.index is None or 0 <= finding.index < len(stops) for finding in findings)
@@ -105,11 +117,16 @@ def test_errors_are_exactly_the_lists_that_a_set_refuses(stops):
 
 @given(st.lists(st.text("ab-\n", min_size=1, max_size=4), min_size=1, max_size=5))
 def test_every_unreachable_stop_is_told_once(stops):
-    told = [finding.index for finding in lint(stops) if finding.code in ("unreachable", "duplicate")]
+    told = [
+        finding.index for finding in lint(stops) if finding.code in ("unreachable", "duplicate")
+    ]
     assert {*told} == {*StopSet(stops).unreachable}
 
 
-@given(st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3), st.text("abc", max_size=20))
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3),
+    st.text("abc", max_size=20),
+)
 def test_the_share_held_is_what_a_stream_holds(stops, text):
     stream = StopSet(stops).stream()
     held = 0
@@ -121,7 +138,9 @@ def test_the_share_held_is_what_a_stream_holds(stops, text):
 
 
 def test_the_samples_are_there_and_small():
-    assert {name: 500 < len(text) < 5000 for name, text in samples().items()} == dict.fromkeys(samples(), True)
+    assert {name: 500 < len(text) < 5000 for name, text in samples().items()} == dict.fromkeys(
+        samples(), True
+    )
     assert all(COMMON)
 
 
@@ -156,5 +175,7 @@ def test_an_unknown_provider_is_an_error():
 
 
 def test_an_argument_of_the_wrong_type_is_named() -> None:
-    with pytest.raises(TypeError, match="stops must be a str, bytes, an iterable of them, or None, not int"):
+    with pytest.raises(
+        TypeError, match="stops must be a str, bytes, an iterable of them, or None, not int"
+    ):
         lint(3)  # type: ignore[arg-type]

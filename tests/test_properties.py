@@ -1,7 +1,8 @@
-"""What the contract promises, as properties of both implementations, and naive oracles that know none of their machinery.
+"""What the contract promises, as properties of both implementations, and naive oracles that know
+none of their machinery.
 
-The oracles look at a whole text at once, so they cover what does not depend on calls between chunks: sections 1, 2, 3, 7 (but
-`arm()` and `disarm()`), 8 and 9. The properties cover the rest.
+The oracles look at a whole text at once, so they cover what does not depend on calls between
+chunks: sections 1, 2, 3, 7 (but `arm()` and `disarm()`), 8 and 9. The properties cover the rest.
 """
 
 from __future__ import annotations
@@ -20,15 +21,23 @@ from strategies import ALPHABETS, TROUBLE, cuttings, pieces, scopes, stop_lists,
 TIES = ("longest", "first")
 CALLS = st.sampled_from([Call("arm"), Call("disarm")])
 
-# -- oracles -----------------------------------------------------------------------------------------------------------
+# -- oracles
+# -----------------------------------------------------------------------------------------------------------
 
 
-def first_match(text: str, stops: list[str], tie: str, arm_after: int = 0) -> tuple[int, int] | None:
-    """Section 1 (and 7, for streams that arm by themselves): index and start of the match in a whole text."""
-    for end in range(arm_after + 1, len(text) + 1):
+def first_match(
+    text: str, stops: list[str], tie: str, min_chars: int = 0
+) -> tuple[int, int] | None:
+    """Section 1 (and 7, for streams that arm by themselves): index and start of the match in a
+    whole text.
+    """
+    for end in range(min_chars + 1, len(text) + 1):
         ending = [index for index, stop in enumerate(stops) if text[:end].endswith(stop)]
         if ending:
-            order = {"longest": lambda index: (-len(stops[index]), index), "first": lambda index: index}[tie]
+            order = {
+                "longest": lambda index: (-len(stops[index]), index),
+                "first": lambda index: index,
+            }[tie]
             index = min(ending, key=order)
             return index, end - len(stops[index])
     return None
@@ -37,18 +46,33 @@ def first_match(text: str, stops: list[str], tie: str, arm_after: int = 0) -> tu
 def held(text: str, stops: list[str], unreachable: tuple[int, ...]) -> str:
     """Section 2: the longest suffix that is a proper prefix of a reachable stop."""
     prefixes = {
-        stop[:length] for index, stop in enumerate(stops) if index not in unreachable for length in range(1, len(stop))
+        stop[:length]
+        for index, stop in enumerate(stops)
+        if index not in unreachable
+        for length in range(1, len(stop))
     }
-    return max((text[start:] for start in range(len(text)) if text[start:] in prefixes), key=len, default="")
+    return max(
+        (text[start:] for start in range(len(text)) if text[start:] in prefixes),
+        key=len,
+        default="",
+    )
 
 
 def never_the_match(stops: list[str], tie: str) -> tuple[int, ...]:
-    """Section 1: a stop that is not the match of the text that it is itself, is not the match of any."""
-    return tuple(index for index, stop in enumerate(stops) if first_match(stop, stops, tie) != (index, 0))
+    """Section 1: a stop that is not the match of the text that it is itself, is not the match of
+    any.
+    """
+    return tuple(
+        index for index, stop in enumerate(stops) if first_match(stop, stops, tie) != (index, 0)
+    )
 
 
-def awake_parts(text: str, regions: list[tuple[str, str]], *, asleep: bool) -> list[tuple[int, str]]:
-    """Section 8, if no stop ends with an opener: the parts in which stops are looked for, with their offsets."""
+def awake_parts(
+    text: str, regions: list[tuple[str, str]], *, asleep: bool
+) -> list[tuple[int, str]]:
+    """Section 8, if no stop ends with an opener: the parts in which stops are looked for, with
+    their offsets.
+    """
     parts = []
     at = 0
     closer = regions[0][1]
@@ -58,7 +82,11 @@ def awake_parts(text: str, regions: list[tuple[str, str]], *, asleep: bool) -> l
             if found < 0:
                 return parts
             at = found + len(closer)
-        openers = [(text.find(opener, at) + len(opener), closer) for opener, closer in regions if opener in text[at:]]
+        openers = [
+            (text.find(opener, at) + len(opener), closer)
+            for opener, closer in regions
+            if opener in text[at:]
+        ]
         if not openers:
             return [*parts, (at, text[at:])]
         end, closer = min(openers)
@@ -77,7 +105,9 @@ def occurrences(text: str, markers: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-LETTERS = st.sampled_from([alphabet for alphabet in ALPHABETS if not any("\ud800" <= c <= "\udfff" for c in alphabet)])
+LETTERS = st.sampled_from(
+    [alphabet for alphabet in ALPHABETS if not any("\ud800" <= c <= "\udfff" for c in alphabet)]
+)
 
 
 @st.composite
@@ -89,18 +119,20 @@ def stops_and_text(draw: st.DrawFn) -> tuple[list[str], str]:
 
 @given(stops_and_text(), st.sampled_from(TIES), st.integers(0, 6), st.data())
 def test_the_match_is_that_of_the_whole_text(
-    impl: ModuleType, case: tuple[list[str], str], tie: str, arm_after: int, data: st.DataObject
+    impl: ModuleType, case: tuple[list[str], str], tie: str, min_chars: int, data: st.DataObject
 ) -> None:
     stops, text = case
-    expected = first_match(text, stops, tie, arm_after)
-    stream = impl.StopSet(stops, tie=tie).stream(arm_after_chars=arm_after)
+    expected = first_match(text, stops, tie, min_chars)
+    stream = impl.StopSet(stops, tie=tie).stream(min_chars=min_chars)
     emitted = "".join(stream.feed(chunk)[0] for chunk in data.draw(cuttings(text))) + stream.flush()
     match = stream.match and (stream.match.index, stream.match.start)
     assert (emitted, match) == (text if expected is None else text[: expected[1]], expected)
 
 
 @given(stops_and_text(), st.sampled_from(TIES))
-def test_hold_back_is_that_of_the_whole_text(impl: ModuleType, case: tuple[list[str], str], tie: str) -> None:
+def test_hold_back_is_that_of_the_whole_text(
+    impl: ModuleType, case: tuple[list[str], str], tie: str
+) -> None:
     stops, text = case
     compiled = impl.StopSet(stops, tie=tie)
     assert compiled.unreachable == never_the_match(stops, tie)
@@ -112,13 +144,19 @@ def test_hold_back_is_that_of_the_whole_text(impl: ModuleType, case: tuple[list[
 
 @pytest.mark.parametrize("tie", TIES)
 def test_every_small_set_on_every_small_text(tie: str) -> None:
-    """The reference alone (Rust tests do the same, larger, for the core): the ground that it stands on is searched whole."""
+    """The reference alone (Rust tests do the same, larger, for the core): the ground that it stands
+    on is searched whole.
+    """
     from holdback import reference
 
-    words = ["".join(word) for length in (1, 2, 3) for word in itertools.product("ab", repeat=length)]
+    words = [
+        "".join(word) for length in (1, 2, 3) for word in itertools.product("ab", repeat=length)
+    ]
     texts = ["".join(text) for text in itertools.product("ab", repeat=5)]
     count = 0
-    for stops in itertools.chain([[]], ([word] for word in words), itertools.permutations(words, 2)):
+    for stops in itertools.chain(
+        [[]], ([word] for word in words), itertools.permutations(words, 2)
+    ):
         stops = list(stops)
         compiled = reference.StopSet(stops, tie=tie)
         assert compiled.unreachable == never_the_match(stops, tie)
@@ -139,12 +177,14 @@ def test_every_small_set_on_every_small_text(tie: str) -> None:
 def test_regions_are_what_lies_between_the_markers(impl: ModuleType, data: st.DataObject) -> None:
     """Stops are looked for in each part between markers by itself."""
     regions = data.draw(
-        st.sampled_from([[("[", "]")], [("<a>", "</a>")], [("<<", ">>"), ("[a", "a]")], [("ab", "ba")]])
+        st.sampled_from(
+            [[("[", "]")], [("<a>", "</a>")], [("<<", ">>"), ("[a", "a]")], [("ab", "ba")]]
+        )
     )
     markers = [marker for pair in regions for marker in pair]
     stops = data.draw(stop_lists("a<x"))
     assume(not any(marker in stop or stop in marker for stop in stops for marker in markers))
-    text = data.draw(texts(pieces("ax", stops, {"asleep_inside": regions}), max_pieces=10))
+    text = data.draw(texts(pieces("ax", stops, {"ignore_inside": regions}), max_pieces=10))
     asleep = data.draw(st.booleans())
     expected = None
     for at, part in awake_parts(text, regions, asleep=asleep):
@@ -152,7 +192,7 @@ def test_regions_are_what_lies_between_the_markers(impl: ModuleType, data: st.Da
         if found:
             expected = found[0], at + found[1]
             break
-    stream = impl.StopSet(stops).stream(asleep_inside=regions, start_asleep=asleep)
+    stream = impl.StopSet(stops).stream(ignore_inside=regions, start_inside=asleep)
     emitted = play(stream, data.draw(cuttings(text))) + stream.flush()
     assert (stream.match and (stream.match.index, stream.match.start)) == expected
     assert emitted == (text if expected is None else text[: expected[1]])
@@ -160,8 +200,12 @@ def test_regions_are_what_lies_between_the_markers(impl: ModuleType, data: st.Da
 
 @given(st.data())
 def test_bytes_are_decoded_as_python_does(impl: ModuleType, data: st.DataObject) -> None:
-    text = "".join(data.draw(st.lists(st.sampled_from(["a", "é", "€", "😀", "\ufffd"]), max_size=4)))
-    raw = text.encode() + b"".join(data.draw(st.lists(st.sampled_from([*TROUBLE, b"a", b"\xe2\x82\xac"]), max_size=5)))
+    text = "".join(
+        data.draw(st.lists(st.sampled_from(["a", "é", "€", "😀", "\ufffd"]), max_size=4))
+    )
+    raw = text.encode() + b"".join(
+        data.draw(st.lists(st.sampled_from([*TROUBLE, b"a", b"\xe2\x82\xac"]), max_size=5))
+    )
     at = data.draw(st.integers(0, len(raw)))
     raw = raw[at:] + raw[:at]
     stream = impl.StopSet().stream()
@@ -171,16 +215,22 @@ def test_bytes_are_decoded_as_python_does(impl: ModuleType, data: st.DataObject)
 
 
 @given(st.text("a😀\ud83d\ude00\udfff", max_size=8), st.data())
-def test_surrogates_are_joined_or_replaced(impl: ModuleType, text: str, data: st.DataObject) -> None:
+def test_surrogates_are_joined_or_replaced(
+    impl: ModuleType, text: str, data: st.DataObject
+) -> None:
     stream = impl.StopSet().stream()
     emitted = "".join(stream.feed(chunk)[0] for chunk in data.draw(cuttings(text))) + stream.flush()
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    assert emitted == "".join("\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in joined)
+    assert emitted == "".join(
+        "\ufffd" if "\ud800" <= letter <= "\udfff" else letter for letter in joined
+    )
     assert emitted.encode().decode() == emitted
 
 
 @given(st.data())
-def test_a_character_belongs_to_the_chunk_that_completed_it(impl: ModuleType, data: st.DataObject) -> None:
+def test_a_character_belongs_to_the_chunk_that_completed_it(
+    impl: ModuleType, data: st.DataObject
+) -> None:
     """As many characters are there after a chunk as the chunks so far decode to."""
     raw = "".join(data.draw(st.lists(st.sampled_from("aé€😀"), max_size=6))).encode()
     raw += data.draw(st.sampled_from([b"", b"\xff", b"\xe2\x82"])) + b"aa"
@@ -191,19 +241,31 @@ def test_a_character_belongs_to_the_chunk_that_completed_it(impl: ModuleType, da
     ]
     text = raw.decode("utf-8", "replace")
     stop = data.draw(
-        st.sampled_from([text[start:end] for start in range(len(text)) for end in range(start + 1, len(text) + 1)])
+        st.sampled_from(
+            [
+                text[start:end]
+                for start in range(len(text))
+                for end in range(start + 1, len(text) + 1)
+            ]
+        )
     )
     stream = impl.StopSet([stop]).stream()
     for chunk in chunks:
         stream.feed(chunk)
     match = stream.match
-    owner = [next(chunk for chunk in range(len(chunks)) if count[chunk + 1] > at) for at in range(len(text))]
+    owner = [
+        next(chunk for chunk in range(len(chunks)) if count[chunk + 1] > at)
+        for at in range(len(text))
+    ]
     assert (match.start_chunk, match.end_chunk) == (owner[match.start], owner[match.end - 1])
     assert chunks[match.end_chunk].endswith(match.rest)
-    assert (match.rest + b"".join(chunks[match.end_chunk + 1 :])).decode("utf-8", "replace") == text[match.end :]
+    assert (match.rest + b"".join(chunks[match.end_chunk + 1 :])).decode(
+        "utf-8", "replace"
+    ) == text[match.end :]
 
 
-# -- properties --------------------------------------------------------------------------------------------------------
+# -- properties
+# --------------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -213,7 +275,9 @@ def scoped_streams(draw: st.DrawFn) -> tuple[list[str], dict[str, Any], list[Any
     stops = draw(stop_lists(letters))
     options = draw(scopes(letters, stops))
     options["include_stop"] = (
-        draw(st.booleans() | st.lists(st.sampled_from(stops or ["?"]), max_size=2)) if stops else False
+        draw(st.booleans() | st.lists(st.sampled_from(stops or ["?"]), max_size=2))
+        if stops
+        else False
     )
     parts = pieces(letters, stops, options)
     steps: list[Any] = []
@@ -223,7 +287,9 @@ def scoped_streams(draw: st.DrawFn) -> tuple[list[str], dict[str, Any], list[Any
     return stops, options, steps
 
 
-def opened(impl: ModuleType, stops: list[str], options: dict[str, Any], tie: str = "longest") -> Any:
+def opened(
+    impl: ModuleType, stops: list[str], options: dict[str, Any], tie: str = "longest"
+) -> Any:
     """A stream, if the options are good (that both sides agree which are is tested elsewhere)."""
     compiled = impl.StopSet(stops, tie=tie)
     try:
@@ -256,9 +322,15 @@ def test_chunks_do_not_matter(impl: ModuleType, case: Any, tie: str, data: st.Da
     stops, options, steps = case
     whole = opened(impl, stops, options, tie)
     emitted = play(whole, steps) + whole.flush()
-    cut = [chunk for step in steps for chunk in ([step] if isinstance(step, Call) else data.draw(cuttings(step)))]
+    cut = [
+        chunk
+        for step in steps
+        for chunk in ([step] if isinstance(step, Call) else data.draw(cuttings(step)))
+    ]
     in_bytes = [
-        chunk for step in steps for chunk in ([step] if isinstance(step, Call) else data.draw(cuttings(step.encode())))
+        chunk
+        for step in steps
+        for chunk in ([step] if isinstance(step, Call) else data.draw(cuttings(step.encode())))
     ]
     for other_steps in (cut, letters_of(steps), in_bytes):
         other = opened(impl, stops, options, tie)
@@ -284,7 +356,9 @@ def test_nothing_is_lost_or_sent_twice(impl: ModuleType, case: Any, tie: str) ->
         assert emitted + stream.flush() == text
         return
     assert text[match.start : match.end] == match.stop == stops[match.index]
-    included = options["include_stop"] is True or (options["include_stop"] and match.stop in options["include_stop"])
+    included = options["include_stop"] is True or (
+        options["include_stop"] and match.stop in options["include_stop"]
+    )
     assert emitted == text[: match.end if included else match.start]
     assert (stream.feed("more"), stream.flush(), stream.held) == (("", match), "", "")
 
@@ -296,7 +370,7 @@ def test_hold_back_is_exact(impl: ModuleType, case: Any, tie: str) -> None:
     That nothing emitted is ever cut into, whatever comes, is the test above.
     """
     stops, options, steps = case
-    options = {key: value for key, value in options.items() if key != "keep_whole"}
+    options = {key: value for key, value in options.items() if key != "atomic"}
     stream = opened(impl, stops, options, tie)
     by_hand = False
     emitted = 0
@@ -333,14 +407,16 @@ def cuts_into(stream: Any, stop: str, start: int, disarmed_by_hand: bool) -> boo
 
 
 @given(scoped_streams(), st.sampled_from(TIES))
-def test_keep_whole_changes_only_the_delivery(impl: ModuleType, case: Any, tie: str) -> None:
+def test_atomic_changes_only_the_delivery(impl: ModuleType, case: Any, tie: str) -> None:
     stops, options, steps = case
-    assume("keep_whole" in options)
+    assume("atomic" in options)
     with_it = opened(impl, stops, options, tie)
-    without = opened(impl, stops, {key: value for key, value in options.items() if key != "keep_whole"}, tie)
-    markers = options["keep_whole"]
+    without = opened(
+        impl, stops, {key: value for key, value in options.items() if key != "atomic"}, tie
+    )
+    markers = options["atomic"]
     if markers == "regions":
-        markers = [marker for pair in options["asleep_inside"] for marker in pair]
+        markers = [marker for pair in options["ignore_inside"] for marker in pair]
     text, late, early = "", "", ""
     for step in letters_of(steps):
         late, early = late + play(with_it, [step]), early + play(without, [step])
@@ -354,15 +430,21 @@ def test_keep_whole_changes_only_the_delivery(impl: ModuleType, case: Any, tie: 
         for start, end in occurrences(text, markers):
             assert not start < len(late) < end
         behind = max((end for _, end in occurrences(text, markers)), default=0)
-        may_come = [marker for marker in markers if not any(other in marker[:-1] for other in markers)]
+        may_come = [
+            marker for marker in markers if not any(other in marker[:-1] for other in markers)
+        ]
         for start in range(behind, len(late)):
-            assert not any(marker.startswith(text[start:]) and marker != text[start:] for marker in may_come)
+            assert not any(
+                marker.startswith(text[start:]) and marker != text[start:] for marker in may_come
+            )
     assert late + with_it.flush() == early + without.flush()
 
 
 @given(scoped_streams(), st.data())
 def test_copies_go_their_own_ways(impl: ModuleType, case: Any, data: st.DataObject) -> None:
-    """A copy, taken anywhere, goes on like the stream; and what is fed to one of them changes nothing in the other."""
+    """A copy, taken anywhere, goes on like the stream; and what is fed to one of them changes
+    nothing in the other.
+    """
     stops, options, steps = case
     steps = letters_of(steps)
     at = data.draw(st.integers(0, len(steps)))
@@ -372,13 +454,20 @@ def test_copies_go_their_own_ways(impl: ModuleType, case: Any, data: st.DataObje
     play(copy, [Call("disarm"), *data.draw(st.permutations(steps))])
     copy.flush()
     twin = stream.copy()
-    assert first + play(twin, steps[at:]) + twin.flush() == first + play(stream, steps[at:]) + stream.flush()
+    assert (
+        first + play(twin, steps[at:]) + twin.flush()
+        == first + play(stream, steps[at:]) + stream.flush()
+    )
     straight = opened(impl, stops, options)
-    assert play(straight, steps) + straight.flush() == first + play_again(impl, stops, options, steps, at)
+    assert play(straight, steps) + straight.flush() == first + play_again(
+        impl, stops, options, steps, at
+    )
     assert where(straight) == where(stream) == where(twin)
 
 
-def play_again(impl: ModuleType, stops: list[str], options: dict[str, Any], steps: list[Any], at: int) -> str:
+def play_again(
+    impl: ModuleType, stops: list[str], options: dict[str, Any], steps: list[Any], at: int
+) -> str:
     """What a stream gives behind step `at`, also after it was used for something else and reset."""
     stream = opened(impl, stops, options)
     play(stream, steps[at:])

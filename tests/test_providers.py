@@ -1,4 +1,6 @@
-"""Provider facts and `plan`: every fact is dated and sourced, no stop is ever lost, and two cuts give what one would."""
+"""Provider facts and `plan`: every fact is dated and sourced, no stop is ever lost, and two cuts
+give what one would.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ FACTS = [
 stop_lists = st.lists(st.text("ab \n", min_size=1, max_size=4), min_size=1, max_size=8)
 texts = st.text("ab \n", max_size=30)
 everyone = st.sampled_from(
-    [(p.name, model) for p in ALL for model in (None, *(m[0][0].replace("*", "x") for m in p.models))]
+    [
+        (p.name, model)
+        for p in ALL
+        for model in (None, *(m[0][0].replace("*", "x") for m in p.models))
+    ]
 )
 
 
@@ -75,7 +81,9 @@ def test_a_longer_stop_goes_before_one_it_ends_with():
     assert plan(["bc", "x", "abc"], "vllm").send == ["abc", "bc", "x"]
 
 
-@pytest.mark.parametrize("model", ["gpt-5", "openai/gpt-5-mini", "GPT-5.4", "o3", "o4-mini-2025-04-16"])
+@pytest.mark.parametrize(
+    "model", ["gpt-5", "openai/gpt-5-mini", "GPT-5.4", "o3", "o4-mini-2025-04-16"]
+)
 def test_reasoning_models_get_none_and_all_are_enforced(model):
     made = plan(["END"], "openai", model)
     assert (made.send, made.enforce, made.request) == ([], ["END"], {})
@@ -139,7 +147,8 @@ def test_bad_stops_are_refused_as_everywhere():
 
 def test_an_unknown_provider_is_an_error_that_lists_the_known_ones():
     with pytest.raises(
-        ValueError, match=r"no facts about the provider 'opena' \(did you mean 'openai'\?\); known: anthropic, "
+        ValueError,
+        match=r"no facts about the provider 'opena' \(did you mean 'openai'\?\); known: anthropic, ",
     ):
         plan(["a"], "opena")
 
@@ -167,7 +176,9 @@ def test_facts_can_be_corrected_and_added():
 def test_a_file_of_facts_is_read_like_our_own(tmp_path):
     path = tmp_path / "facts.json"
     fact = {"value": True, "date": "2026-12", "source": "https://example.org"}
-    path.write_text(json.dumps({"providers": {"ours": {"facts": {"accepts": fact}, "aliases": ["mine"]}}}))
+    path.write_text(
+        json.dumps({"providers": {"ours": {"facts": {"accepts": fact}, "aliases": ["mine"]}}})
+    )
     assert load(path) == [get("mine")]
     assert plan(["a"], "ours").send == ["a"]
 

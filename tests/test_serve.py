@@ -1,4 +1,6 @@
-"""``holdback serve`` as clients, upstreams and operators meet it: processes on loopback, real sockets, nothing timed."""
+"""``holdback serve`` as clients, upstreams and operators meet it: processes on loopback, real
+sockets, nothing timed.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,16 @@ from holdback.serve.config import Config, Upstream
 from holdback.serve.frames import objects
 
 pytestmark = pytest.mark.thread_unsafe
-POSIX = pytest.mark.skipif(os.name == "nt", reason="SIGTERM is POSIX; Windows ends a process without asking it")
-LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="resident memory is read from /proc")
+POSIX = pytest.mark.skipif(
+    os.name == "nt", reason="SIGTERM is POSIX; Windows ends a process without asking it"
+)
+LINUX = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="resident memory is read from /proc"
+)
 DIALECTS = list(PATHS)
-COMMENTED = [dialect for dialect in DIALECTS if not dialect.startswith("ollama") and dialect != "gemini"]
+COMMENTED = [
+    dialect for dialect in DIALECTS if not dialect.startswith("ollama") and dialect != "gemini"
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +82,12 @@ def raw(raw_upstream: Raw) -> Raw:
 
 @pytest.fixture(scope="module")
 def raw_gateway(raw_upstream: Raw) -> Iterator[Gateway]:
-    arguments = ["--upstream", f"up={raw_upstream.url}", "--upstream", f"openai={raw_upstream.url}/base"]
+    arguments = [
+        "--upstream",
+        f"up={raw_upstream.url}",
+        "--upstream",
+        f"openai={raw_upstream.url}/base",
+    ]
     with running(*arguments) as gateway:
         yield gateway
 
@@ -87,18 +100,27 @@ def put_together(dialect: str, body: bytes) -> Any:
     return made.body()
 
 
-# --- stops ---------------------------------------------------------------------------------------------------------------
+# --- stops
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_stream_is_cut_and_its_upstream_left_at_the_match(dialect: str, gateway: Gateway, upstream: Canned) -> None:
+def test_a_stream_is_cut_and_its_upstream_left_at_the_match(
+    dialect: str, gateway: Gateway, upstream: Canned
+) -> None:
     path, body = request(dialect, STOPS, stream=True)
     reply = gateway.ask(path, body, headers={"authorization": "Bearer secret"})
     seen = upstream.wait()
     assert reply.status == 200
     assert whole_text(dialect, put_together(dialect, reply.body)) == TEXT
-    # Nothing was sent of the stops, and the next piece would have been sent only if the gateway had stayed.
-    assert (seen.sent, seen.client_left, seen.stops, seen.authorization) == (UP_TO_MATCH, True, (), True)
+    # Nothing was sent of the stops, and the next piece would have been sent only if the gateway had
+    # stayed.
+    assert (seen.sent, seen.client_left, seen.stops, seen.authorization) == (
+        UP_TO_MATCH,
+        True,
+        (),
+        True,
+    )
     assert (reply.body.endswith(b': x-holdback-stop: "Observation:"\n\n')) == (dialect in COMMENTED)
 
 
@@ -116,8 +138,12 @@ def test_a_client_that_does_not_stream_gets_one_body_of_a_cut_stream(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_buffered_pass_and_assembled_answers_are_the_same(dialect: str, passing: Gateway, draining: Gateway) -> None:
-    """The body that the upstream makes, cut, and the body made here of its cut and drained stream: the same text, end and stop."""
+def test_buffered_pass_and_assembled_answers_are_the_same(
+    dialect: str, passing: Gateway, draining: Gateway
+) -> None:
+    """The body that the upstream makes, cut, and the body made here of its cut and drained stream:
+    the same text, end and stop.
+    """
     path, body = request(dialect, STOPS, stream=False)
     cut, made = passing.ask(path, body), draining.ask(path, body)
     assert whole_text(dialect, cut.json) == whole_text(dialect, made.json) == TEXT
@@ -132,20 +158,37 @@ def end_of(dialect: str, body: Any) -> Any:
         return choice["finish_reason"], choice["stop_reason"]
     if dialect == "gemini":
         return body["candidates"][0]["finishReason"]
-    keys = ("status", "stop_reason", "stop_sequence", "done", "done_reason", "stop_type", "stopping_word")
+    keys = (
+        "status",
+        "stop_reason",
+        "stop_sequence",
+        "done",
+        "done_reason",
+        "stop_type",
+        "stopping_word",
+    )
     return {key: body.get(key) for key in keys}
 
 
 STREAMS = Path(__file__).parent / "wire" / "streams"
-SAMPLES = {sample["name"]: sample for sample in json.loads(STREAMS.with_suffix(".json").read_text(encoding="utf-8"))}
+SAMPLES = {
+    sample["name"]: sample
+    for sample in json.loads(STREAMS.with_suffix(".json").read_text(encoding="utf-8"))
+}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_recorded_streams(name: str, raw: Raw, raw_gateway: Gateway) -> None:
-    """What real services send: every byte passes if there is nothing to cut; else the text, for clients that stream or do not."""
+    """What real services send: every byte passes if there is nothing to cut; else the text, for
+    clients that stream or do not.
+    """
     sample, recorded = SAMPLES[name], (STREAMS / f"{name}.txt").read_bytes()
     dialect, stops, found = sample["dialect"], sample["stops"], sample["cut"]
-    kind = b"application/x-ndjson" if dialect.startswith("ollama") else b"text/event-stream; charset=utf-8"
+    kind = (
+        b"application/x-ndjson"
+        if dialect.startswith("ollama")
+        else b"text/event-stream; charset=utf-8"
+    )
     head = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % kind
     pieces = [chunk(recorded[place : place + 99]) for place in range(0, len(recorded), 99)]
     raw.answers(head + b"".join(pieces) + b"0\r\n\r\n")
@@ -184,10 +227,14 @@ def draining(eager: Canned) -> Iterator[Gateway]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_without_stops_every_byte_passes(dialect: str, stream: bool, draining: Gateway, eager: Canned) -> None:
+def test_without_stops_every_byte_passes(
+    dialect: str, stream: bool, draining: Gateway, eager: Canned
+) -> None:
     path, body = request(dialect, None, stream=stream)
     raw = json.dumps(body, indent=3).encode()
-    with contextlib.closing(http.client.HTTPConnection(eager.url.removeprefix("http://"), timeout=DEADLINE)) as direct:
+    with contextlib.closing(
+        http.client.HTTPConnection(eager.url.removeprefix("http://"), timeout=DEADLINE)
+    ) as direct:
         direct.request("POST", path, raw)
         expected = direct.getresponse().read()
     assert draining.ask(path, raw).body == expected
@@ -210,7 +257,9 @@ def test_several_choices_end_one_by_one(gateway: Gateway, upstream: Canned) -> N
     reply = gateway.ask(path, body | {"n": 3})
     assert upstream.wait().client_left
     assert [choice["message"]["content"] for choice in reply.json["choices"]] == [TEXT] * 3
-    assert reply.headers["x-holdback-stop"] == ", ".join(f'"Observation:";choice={n}' for n in range(3))
+    assert reply.headers["x-holdback-stop"] == ", ".join(
+        f'"Observation:";choice={n}' for n in range(3)
+    )
 
 
 def test_gemini_without_sse_is_one_json_array(gateway: Gateway, upstream: Canned) -> None:
@@ -219,7 +268,12 @@ def test_gemini_without_sse_is_one_json_array(gateway: Gateway, upstream: Canned
     assert upstream.wait().client_left
     assert reply.headers["content-type"] == "application/json; charset=UTF-8"
     events = reply.json
-    assert "".join(part["text"] for event in events for part in event["candidates"][0]["content"]["parts"]) == TEXT
+    assert (
+        "".join(
+            part["text"] for event in events for part in event["candidates"][0]["content"]["parts"]
+        )
+        == TEXT
+    )
     assert events[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
@@ -227,14 +281,18 @@ def test_the_responses_api_takes_stops_it_does_not_have(raw: Raw, raw_gateway: G
     """The upstream must not be sent a parameter that it would refuse."""
     answer = b'{"output":[{"type":"message","content":[{"type":"output_text","text":"a END b"}]}],"status":"completed"}'
     raw.answers(
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        % len(answer)
+        + answer
     )
     path, body = request("openai.responses", STOPS, stream=False)
     reply = raw_gateway.ask(f"/openai{path}", body)
     head, _, sent = raw.requests.get(timeout=DEADLINE).partition(b"\r\n\r\n")
     assert head.startswith(b"POST /base/v1/responses ")
     assert "stop" not in json.loads(sent)
-    assert json.loads(sent)["stream"] is True  # asked for, though this upstream answers in one piece
+    assert (
+        json.loads(sent)["stream"] is True
+    )  # asked for, though this upstream answers in one piece
     assert reply.json["output"][0]["content"][0]["text"] == "a "
 
 
@@ -249,7 +307,7 @@ def test_an_upstream_is_sent_what_it_takes_and_names(upstream: Canned) -> None:
 def test_an_operators_own_stops_and_regions(upstream: Canned, tmp_path: Path) -> None:
     config = tmp_path / "serve.toml"
     config.write_text(
-        f'[upstreams.up]\nurl = "{upstream.url}"\nstops = ["ervation"]\nasleep_inside = [["The", "is"]]\n'
+        f'[upstreams.up]\nurl = "{upstream.url}"\nstops = ["ervation"]\nignore_inside = [["The", "is"]]\n'
     )
     with running("--config", str(config)) as gateway:
         reply = gateway.ask(*request("ollama.generate", ["capital", "Paris."], stream=False))
@@ -257,7 +315,8 @@ def test_an_operators_own_stops_and_regions(upstream: Canned, tmp_path: Path) ->
     assert reply.headers["x-holdback-stop"] == '"Paris."'  # "capital" stands in the region
 
 
-# --- what clients get when something is wrong ----------------------------------------------------------------------------
+# --- what clients get when something is wrong
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -279,7 +338,9 @@ def test_stops_that_cannot_be_used_are_refused(stops: Any, said: str, gateway: G
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"\xff", b"[" * 100_000], ids=["none", "open", "list", "bytes", "deep"]
+    "body",
+    [b"", b"{", b"[]", b"\xff", b"[" * 100_000],
+    ids=["none", "open", "list", "bytes", "deep"],
 )
 def test_a_body_that_is_no_request_is_refused_in_the_dialects_words(
     dialect: str, body: bytes, gateway: Gateway
@@ -293,7 +354,12 @@ def test_a_body_that_is_no_request_is_refused_in_the_dialects_words(
 
 @pytest.mark.parametrize(
     ("path", "method"),
-    [("/nowhere", "POST"), ("/v1/files", "DELETE"), ("/up/../up/v1/models", "GET"), ("/up/%2e%2E/x", "GET")],
+    [
+        ("/nowhere", "POST"),
+        ("/v1/files", "DELETE"),
+        ("/up/../up/v1/models", "GET"),
+        ("/up/%2e%2E/x", "GET"),
+    ],
 )
 def test_paths_that_lead_nowhere(path: str, method: str, gateway: Gateway) -> None:
     assert gateway.ask(path, method=method).status in (400, 404)
@@ -318,7 +384,9 @@ def test_an_upstreams_own_error_passes(stream: bool, raw: Raw, raw_gateway: Gate
     assert (reply.status, reply.body, reply.headers["retry-after"]) == (429, b'{"error": "x"}', "7")
 
 
-STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 
 
 def chunk(data: bytes) -> bytes:
@@ -327,20 +395,25 @@ def chunk(data: bytes) -> bytes:
 
 def delta(text: str) -> bytes:
     return (
-        b'data: {"choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}]}\n\n' % json.dumps(text).encode()
+        b'data: {"choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}]}\n\n'
+        % json.dumps(text).encode()
     )
 
 
 @pytest.mark.parametrize("end", [b"", b'data: {"choi'], ids=["between frames", "inside a frame"])
 def test_an_upstream_that_breaks_off(end: bytes, raw: Raw, raw_gateway: Gateway) -> None:
-    """The text that was held comes out, then an error that SDKs raise; a client that does not stream gets an error alone."""
+    """The text that was held comes out, then an error that SDKs raise; a client that does not
+    stream gets an error alone.
+    """
     raw.answers(STREAM_HEAD + chunk(delta("Hello Obs") + end))
     before = raw_gateway.metric("holdback_errors_total")
     streamed = raw_gateway.ask(*request("openai.chat", STOPS, stream=True))
     buffered = raw_gateway.ask(*request("openai.chat", STOPS, stream=False))
     assert raw_gateway.metric("holdback_errors_total") == before + 2
     events = list(objects(streamed.body))
-    said = "".join(event["choices"][0]["delta"]["content"] for event in events if "choices" in event)
+    said = "".join(
+        event["choices"][0]["delta"]["content"] for event in events if "choices" in event
+    )
     assert said == "Hello Obs"
     assert events[-1]["error"]["code"] == "upstream_broke_off"
     assert buffered.status == 502
@@ -403,7 +476,9 @@ def test_an_answer_beyond_the_limit(stream: bool, raw: Raw, tmp_path: Path) -> N
 
 
 def test_an_untouched_stream_breaks_off_as_its_upstream_did(raw: Raw, raw_gateway: Gateway) -> None:
-    """Without stops not a byte is added: the client must see a broken transfer, not an answer that seems whole."""
+    """Without stops not a byte is added: the client must see a broken transfer, not an answer that
+    seems whole.
+    """
     raw.answers(STREAM_HEAD + chunk(delta("a")))
     with pytest.raises(http.client.IncompleteRead) as broken:
         raw_gateway.ask(*request("openai.chat", None, stream=True))
@@ -412,21 +487,29 @@ def test_an_untouched_stream_breaks_off_as_its_upstream_did(raw: Raw, raw_gatewa
 
 
 def test_an_upstreams_redirect_is_not_followed(raw: Raw, raw_gateway: Gateway) -> None:
-    raw.answers(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n")
+    raw.answers(
+        b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n"
+    )
     assert raw_gateway.ask(*request("openai.chat", STOPS, stream=True)).status == 302
 
 
 def test_a_compressed_answer_is_cut_all_the_same(raw: Raw, raw_gateway: Gateway) -> None:
     """It was asked for uncompressed, but some do not listen."""
-    body = gzip.compress(b'{"choices":[{"index":0,"message":{"content":"a END b"},"finish_reason":"stop"}]}')
+    body = gzip.compress(
+        b'{"choices":[{"index":0,"message":{"content":"a END b"},"finish_reason":"stop"}]}'
+    )
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     raw.answers(head % len(body) + body)
     reply = raw_gateway.ask(*request("openai.chat", STOPS, stream=False))
     assert b"accept-encoding: identity" in raw.requests.get(timeout=DEADLINE).lower()
-    assert (whole_text("openai.chat", reply.json), "content-encoding" in reply.headers) == ("a ", False)
+    assert (whole_text("openai.chat", reply.json), "content-encoding" in reply.headers) == (
+        "a ",
+        False,
+    )
 
 
-# --- connections ---------------------------------------------------------------------------------------------------------
+# --- connections
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_headers_of_the_connection_stay_and_all_others_pass(raw: Raw, raw_gateway: Gateway) -> None:
@@ -453,7 +536,9 @@ def test_headers_of_the_connection_stay_and_all_others_pass(raw: Raw, raw_gatewa
 
 
 def test_a_server_that_can_send_trailers_gets_the_stop_as_one(raw: Raw) -> None:
-    """Told by the server in its scope; uvicorn does so over HTTP/2. The gateway runs in this process here."""
+    """Told by the server in its scope; uvicorn does so over HTTP/2. The gateway runs in this
+    process here.
+    """
     raw.answers(STREAM_HEAD + chunk(delta("a END b")))
     path, body = request("openai.chat", STOPS, stream=True)
     scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
@@ -484,10 +569,13 @@ def test_a_server_that_can_send_trailers_gets_the_stop_as_one(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["@{evil}/meta", "x@{evil}/v1/models", ".evil/v1/models", "", "http://{evil}/v1/models"]
+    "target",
+    ["@{evil}/meta", "x@{evil}/v1/models", ".evil/v1/models", "", "http://{evil}/v1/models"],
 )
 def test_no_request_target_leads_to_another_host(target: str, raw: Raw) -> None:
-    """Some servers hand on whatever stands between method and version; behind the upstream's address `@host/` would be another host."""
+    """Some servers hand on whatever stands between method and version; behind the upstream's
+    address `@host/` would be another host.
+    """
     raw.answers(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
 
     async def ask(path: str) -> int:
@@ -516,9 +604,13 @@ def test_no_request_target_leads_to_another_host(target: str, raw: Raw) -> None:
         assert raw.requests.get(timeout=DEADLINE).startswith(b"GET /v1/models HTTP/1.1")
 
 
-@pytest.mark.parametrize("kind", [b"", b"content-type: text/plain\r\n", b"content-type: application/octet-stream\r\n"])
+@pytest.mark.parametrize(
+    "kind", [b"", b"content-type: text/plain\r\n", b"content-type: application/octet-stream\r\n"]
+)
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_stream_that_does_not_say_that_it_is_one(kind: bytes, stream: bool, raw: Raw, raw_gateway: Gateway) -> None:
+def test_a_stream_that_does_not_say_that_it_is_one(
+    kind: bytes, stream: bool, raw: Raw, raw_gateway: Gateway
+) -> None:
     end = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     head = b"HTTP/1.1 200 OK\r\n%sconnection: close\r\n\r\n" % kind
     raw.answers(head + delta("a Observ") + delta("ation: b") + end)
@@ -544,7 +636,10 @@ def test_events_that_no_answer_can_be_made_of(event: bytes, raw: Raw, raw_gatewa
     """The client hears of the upstream's fault, not of one in the gateway."""
     raw.answers(STREAM_HEAD + chunk(b"data: " + event + b"\n\n") + b"0\r\n\r\n")
     reply = raw_gateway.ask(*request("openai.chat", STOPS, stream=False))
-    assert (reply.status, reply.json["error"]["code"]) in ((502, "malformed"), (502, "upstream_broke_off"))
+    assert (reply.status, reply.json["error"]["code"]) in (
+        (502, "malformed"),
+        (502, "upstream_broke_off"),
+    )
 
 
 def test_events_of_several_lines_come_together(raw: Raw, raw_gateway: Gateway) -> None:
@@ -561,17 +656,24 @@ def test_an_answer_without_content_passes(raw: Raw, raw_gateway: Gateway) -> Non
 
 def test_a_stop_too_long_for_a_header_is_not_told_in_one(raw: Raw, raw_gateway: Gateway) -> None:
     stop = "\u00e9" * 1000  # six characters each in a header
-    answer = json.dumps({"choices": [{"message": {"content": f"a {stop} b"}, "finish_reason": "length"}]}).encode()
+    answer = json.dumps(
+        {"choices": [{"message": {"content": f"a {stop} b"}, "finish_reason": "length"}]}
+    ).encode()
     raw.answers(
-        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(answer), answer)
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+        % (len(answer), answer)
     )
     reply = raw_gateway.ask(*request("openai.chat", [stop], stream=False))
     assert reply.json["choices"][0]["stop_reason"] == stop
     assert "x-holdback-stop" not in reply.headers
 
 
-def test_a_request_that_meets_a_closing_connection_is_sent_again(raw: Raw, raw_gateway: Gateway) -> None:
-    """A server may close a kept connection just as the next request is on its way: seen in real life as one failure in thousands."""
+def test_a_request_that_meets_a_closing_connection_is_sent_again(
+    raw: Raw, raw_gateway: Gateway
+) -> None:
+    """A server may close a kept connection just as the next request is on its way: seen in real
+    life as one failure in thousands.
+    """
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 
     def closing(connection: socket.socket, _request: bytes) -> None:
@@ -581,7 +683,9 @@ def test_a_request_that_meets_a_closing_connection_is_sent_again(raw: Raw, raw_g
     raw.script = closing
     assert raw_gateway.ask("/v1/chat/completions", {"messages": [1]}).status == 200
     assert raw_gateway.ask("/v1/chat/completions", {"messages": [2]}).status == 200
-    asked = [json.loads(raw.requests.get(timeout=DEADLINE).partition(b"\r\n\r\n")[2]) for _ in range(3)]
+    asked = [
+        json.loads(raw.requests.get(timeout=DEADLINE).partition(b"\r\n\r\n")[2]) for _ in range(3)
+    ]
     assert asked == [{"messages": [1]}, {"messages": [2]}, {"messages": [2]}]
     raw.answers(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
     raw_gateway.ask("/v1/chat/completions", {})  # takes the connection that is kept
@@ -599,7 +703,9 @@ def test_connections_to_the_upstream_are_kept(raw: Raw, raw_gateway: Gateway) ->
     def script(connection: socket.socket, _: bytes) -> None:
         opened.append(connection)
         for reply in range(5):
-            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+            )
             if reply < 4:
                 raw.read_request(connection)
 
@@ -609,7 +715,9 @@ def test_connections_to_the_upstream_are_kept(raw: Raw, raw_gateway: Gateway) ->
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_hangs_up_takes_the_upstream_along(stream: bool, upstream: Canned, gateway: Gateway) -> None:
+def test_a_client_that_hangs_up_takes_the_upstream_along(
+    stream: bool, upstream: Canned, gateway: Gateway
+) -> None:
     upstream.quick = 2
     before = len(upstream.demo.seen)
     try:
@@ -632,7 +740,9 @@ def test_a_client_that_hangs_up_takes_the_upstream_along(stream: bool, upstream:
 
 
 def test_a_slow_client_slows_its_upstream(raw: Raw, raw_gateway: Gateway) -> None:
-    """An upstream that could send without end is stopped by a client that does not read, long before memory is."""
+    """An upstream that could send without end is stopped by a client that does not read, long
+    before memory is.
+    """
     blocked = threading.Event()
     total = 0
 
@@ -663,14 +773,22 @@ def test_a_slow_client_slows_its_upstream(raw: Raw, raw_gateway: Gateway) -> Non
 
 @LINUX
 def test_hundreds_of_streams_end_and_leave_nothing_behind(tmp_path: Path) -> None:
-    """Open at once, cut, hung up on or broken off: afterwards none is in flight, and memory does not grow from round to round."""
+    """Open at once, cut, hung up on or broken off: afterwards none is in flight, and memory does
+    not grow from round to round.
+    """
     with Canned(quick=None) as eager, running("--upstream", f"up={eager.url}") as gateway:
         path, body = request("openai.chat", STOPS, stream=True)
         raw = json.dumps(body).encode()
-        head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (path.encode(), len(raw))
+        head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (
+            path.encode(),
+            len(raw),
+        )
 
         def round_of(count: int) -> None:
-            clients = [socket.create_connection(("127.0.0.1", gateway.port), DEADLINE) for _ in range(count)]
+            clients = [
+                socket.create_connection(("127.0.0.1", gateway.port), DEADLINE)
+                for _ in range(count)
+            ]
             for client in clients:
                 client.sendall(head + raw)
             for place, client in enumerate(clients):
@@ -710,7 +828,8 @@ def test_more_requests_than_allowed(upstream: Canned) -> None:
         upstream.quick = UP_TO_MATCH
 
 
-# --- operators -----------------------------------------------------------------------------------------------------------
+# --- operators
+# -----------------------------------------------------------------------------------------------------------
 
 
 @POSIX
@@ -761,7 +880,9 @@ def test_after_the_drain_time_streams_are_ended(upstream: Canned) -> None:
 def test_what_an_operator_can_watch(upstream: Canned) -> None:
     with running("--upstream", f"up={upstream.url}") as gateway:
         path, body = request("anthropic.messages", STOPS, stream=True)
-        gateway.ask(path + "?key=hush", body | {"system": "private words"}, headers={"x-api-key": "secret"})
+        gateway.ask(
+            path + "?key=hush", body | {"system": "private words"}, headers={"x-api-key": "secret"}
+        )
         upstream.wait()
         line = gateway.wait_for("request")
         metrics = {
@@ -787,7 +908,16 @@ def test_what_an_operator_can_watch(upstream: Canned) -> None:
     assert (health.status, health.json["status"]) == (200, "ok")
     told = {
         key: line[key]
-        for key in ("upstream", "dialect", "mode", "status", "end", "fired", "stops_sent", "stops_enforced")
+        for key in (
+            "upstream",
+            "dialect",
+            "mode",
+            "status",
+            "end",
+            "fired",
+            "stops_sent",
+            "stops_enforced",
+        )
     }
     assert told == {
         "upstream": "up",
@@ -800,7 +930,9 @@ def test_what_an_operator_can_watch(upstream: Canned) -> None:
         "stops_enforced": len(STOPS),
     }
     said = "".join(gateway.said)
-    assert not [word for word in ("hush", "secret", "private", "Observation", "Paris") if word in said]
+    assert not [
+        word for word in ("hush", "secret", "private", "Observation", "Paris") if word in said
+    ]
 
 
 def test_upstreams_by_name_and_by_dialect(upstream: Canned) -> None:
@@ -813,12 +945,16 @@ def test_upstreams_by_name_and_by_dialect(upstream: Canned) -> None:
         path, body = request("anthropic.messages", STOPS, stream=True)
         assert gateway.ask(f"/vllm{path}", body).status == 200
         upstream.wait()
-        assert gateway.ask(*request("gemini", STOPS, stream=True)).status == 404  # neither speaks it
+        assert (
+            gateway.ask(*request("gemini", STOPS, stream=True)).status == 404
+        )  # neither speaks it
 
 
 def test_the_demo_needs_nothing_else() -> None:
     with running("--demo") as gateway:
-        path, body = request("openai.chat", ["one", "two", "three", "four", "five", "</answer>"], stream=False)
+        path, body = request(
+            "openai.chat", ["one", "two", "three", "four", "five", "</answer>"], stream=False
+        )
         reply = gateway.ask(path, body)
         assert reply.headers["x-holdback-stop"] == '"</answer>"'
         assert whole_text("openai.chat", reply.json).endswith("that will do.\n")
@@ -842,7 +978,9 @@ def test_the_demo_needs_nothing_else() -> None:
         (["--config", "/does/not/exist.toml"], "cannot read"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["serve", *arguments]) == 2
     out, err = capsys.readouterr()
     assert not out
@@ -854,6 +992,8 @@ def test_an_address_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         command = [sys.executable, "-m", "holdback", "serve", "--demo", "--listen", address]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=DEADLINE, check=False
+        )
     assert done.returncode == 1
     assert f"cannot listen on {address}" in done.stderr

@@ -33,27 +33,39 @@ from holdback.wire import DIALECTS, Cutter, Dialect
 ROOT = Path(__file__).parent.parent
 UP = Upstream("up", "http://up")
 PRINTABLE = st.characters(exclude_categories=("C", "Z"), include_characters=" ")
-stop_lists = st.lists(st.text(PRINTABLE, min_size=1, max_size=4), min_size=1, max_size=12, unique=True)
+stop_lists = st.lists(
+    st.text(PRINTABLE, min_size=1, max_size=4), min_size=1, max_size=12, unique=True
+)
 pieces = st.lists(st.text(PRINTABLE, max_size=6), min_size=1, max_size=8)
 
 
 def job(
-    dialect: Dialect, stops: list[str], *, stream: bool, upstream: Upstream = UP, config: Config | None = None
+    dialect: Dialect,
+    stops: list[str],
+    *,
+    stream: bool,
+    upstream: Upstream = UP,
+    config: Config | None = None,
 ) -> Any:
     path, asked = request(dialect, stops, stream=stream)
     path, _, query = path.partition("?")
     config = config or Config()
-    return prepare(read_ask(dialect, path, json.dumps(asked).encode(), config), upstream, path, query, config)
+    return prepare(
+        read_ask(dialect, path, json.dumps(asked).encode(), config), upstream, path, query, config
+    )
 
 
-# --- answers out of streams ----------------------------------------------------------------------------------------------
+# --- answers out of streams
+# ----------------------------------------------------------------------------------------------
 
 
 @given(dialect=st.sampled_from(DIALECTS), pieces=pieces, stops=stop_lists, cut=st.data())
 def test_a_cut_stream_put_together_is_the_cut_text(
     dialect: Dialect, pieces: list[str], stops: list[str], cut: st.DataObject
 ) -> None:
-    """Whatever the text, its pieces and the way the stream is cut: what `StopSet.truncate` leaves, and the end only with a stop."""
+    """Whatever the text, its pieces and the way the stream is cut: what `StopSet.truncate` leaves,
+    and the end only with a stop.
+    """
     ask = job(dialect, stops, stream=True).ask
     raw = b"".join(frame for _, frame in frames(dialect, pieces, ask))
     expected, match = StopSet(stops).truncate("".join(pieces))
@@ -95,7 +107,11 @@ def test_tool_calls_come_together_from_their_pieces() -> None:
         }
 
     def call(index: int, arguments: str, **more: Any) -> dict[str, Any]:
-        return {"index": index, "function": {"arguments": arguments, **more.pop("function", {})}, **more}
+        return {
+            "index": index,
+            "function": {"arguments": arguments, **more.pop("function", {})},
+            **more,
+        }
 
     whole = assembly("openai.chat", "", {})
     head = {"id": "1", "type": "function", "function": {"name": "f"}}
@@ -135,7 +151,12 @@ def test_content_in_parts_comes_together() -> None:
     answer = [thought("2 and 2 is 4"), {"type": "text", "text": "The answer is 4."}]
     for first in ({}, {"role": "assistant", "content": ""}):
         message = put_together(
-            first, *told, {"content": "The answer"}, {"content": " is"}, {"content": " 4."}, {"content": ""}
+            first,
+            *told,
+            {"content": "The answer"},
+            {"content": " is"},
+            {"content": " 4."},
+            {"content": ""},
         )
         assert message["content"] == answer
     parts = [{"type": "text", "text": "a"}]
@@ -145,7 +166,10 @@ def test_content_in_parts_comes_together() -> None:
 
 
 def test_what_every_piece_repeats_is_not_joined() -> None:
-    details = [{"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0, "text": text} for text in "ab"]
+    details = [
+        {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": 0, "text": text}
+        for text in "ab"
+    ]
     made = put_together(*({"reasoning_details": [detail]} for detail in details))
     assert made["reasoning_details"] == [{**details[0], "text": "ab"}]
 
@@ -153,9 +177,14 @@ def test_what_every_piece_repeats_is_not_joined() -> None:
 def test_geminis_citations_come_together() -> None:
     whole = assembly("gemini", "", {})
     for uri, finish in (("1", None), ("2", None), ("2", "STOP")):
-        cited = {"content": {"parts": [{"text": uri}]}, "citationMetadata": {"citations": [{"uri": uri}]}}
+        cited = {
+            "content": {"parts": [{"text": uri}]},
+            "citationMetadata": {"citations": [{"uri": uri}]},
+        }
         whole.add({"candidates": [cited | ({"finishReason": finish} if finish else {})]})
-    assert whole.body()["candidates"][0]["citationMetadata"] == {"citations": [{"uri": "1"}, {"uri": "2"}]}
+    assert whole.body()["candidates"][0]["citationMetadata"] == {
+        "citations": [{"uri": "1"}, {"uri": "2"}]
+    }
 
 
 def test_headers_with_control_characters_are_left_out() -> None:
@@ -176,7 +205,10 @@ def test_a_list_of_pieces_has_a_limit() -> None:
     [
         ({"a": "caf\u00e9 \U0001f600"}, '{"a":"caf\u00e9 \U0001f600"}'.encode()),
         ({"a": "x\ud83d"}, rb'{"a":"x\ud83d"}'),
-        ({"a": "\ud83d" + "\ude00", "b": "\ude00"}, '{"a":"\U0001f600","b":"'.encode() + rb'\ude00"}'),
+        (
+            {"a": "\ud83d" + "\ude00", "b": "\ude00"},
+            '{"a":"\U0001f600","b":"'.encode() + rb'\ude00"}',
+        ),
     ],
 )
 def test_json_is_written_in_utf_8_whatever_is_in_it(value: Any, expected: bytes) -> None:
@@ -227,12 +259,15 @@ def test_anthropics_blocks_come_together_from_their_pieces() -> None:
     }
 
 
-# --- plans ---------------------------------------------------------------------------------------------------------------
+# --- plans
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @given(stops=stop_lists, provider=st.sampled_from([None, "openai", "vllm", "anthropic", "gemini", "ollama", "tgi", "sglang"]),
        dialect=st.sampled_from(DIALECTS), named=st.booleans())  # fmt: skip
-def test_every_stop_is_sent_or_enforced(stops: list[str], provider: str | None, dialect: Dialect, named: bool) -> None:
+def test_every_stop_is_sent_or_enforced(
+    stops: list[str], provider: str | None, dialect: Dialect, named: bool
+) -> None:
     split = split_stops(tuple(stops), provider, dialect, "m", named)
     assert set(split.send) | set(split.enforce) == set(stops)
     if provider is None or dialect == "openai.responses":
@@ -241,18 +276,26 @@ def test_every_stop_is_sent_or_enforced(stops: list[str], provider: str | None, 
 
 def test_stops_of_an_upstream_with_regions_are_enforced_here() -> None:
     """It would end inside one: it knows nothing of them."""
-    regions = Upstream("vllm", "http://up", "vllm", asleep_inside=(("<think>", "</think>"),))
+    regions = Upstream("vllm", "http://up", "vllm", ignore_inside=(("<think>", "</think>"),))
     made = job("openai.chat", ["Observation:"], stream=True, upstream=regions)
     assert (made.split.send, made.split.enforce, made.mode) == ((), ("Observation:",), "stream")
     assert "stop" not in json.loads(made.body)
     plain = Upstream("vllm", "http://up", "vllm")
-    assert job("openai.chat", ["Observation:"], stream=True, upstream=plain).split.send == ("Observation:",)
+    assert job("openai.chat", ["Observation:"], stream=True, upstream=plain).split.send == (
+        "Observation:",
+    )
 
 
 @pytest.mark.parametrize("stop", [None, []])
 def test_the_responses_api_is_sent_no_field_for_stops_at_all(stop: Any) -> None:
     raw = json.dumps({"model": "m", "input": "x", "stop": stop}).encode()
-    made = prepare(read_ask("openai.responses", "/v1/responses", raw, Config()), UP, "/v1/responses", "", Config())
+    made = prepare(
+        read_ask("openai.responses", "/v1/responses", raw, Config()),
+        UP,
+        "/v1/responses",
+        "",
+        Config(),
+    )
     assert "stop" not in json.loads(made.body)
 
 
@@ -278,7 +321,9 @@ def test_a_long_list_is_not_planned_but_enforced() -> None:
 
 
 def test_facts_of_another_route_do_not_hold() -> None:
-    """SGLang takes 32 stops in `stop`; nothing is known of its Messages route, so nothing is sent there."""
+    """SGLang takes 32 stops in `stop`; nothing is known of its Messages route, so nothing is sent
+    there.
+    """
     assert split_stops(("a",), "sglang", "anthropic.messages", None, False).send == ()
     assert split_stops(("a",), "vllm", "anthropic.messages", None, False).send == ("a",)
 
@@ -308,7 +353,9 @@ def test_a_request_that_needs_no_change_goes_out_as_it_came(dialect: Dialect) ->
         ("openai.responses", {"background": True}),
     ],
 )
-def test_what_no_stream_can_bring_is_cut_as_a_whole(dialect: Dialect, extra: dict[str, Any]) -> None:
+def test_what_no_stream_can_bring_is_cut_as_a_whole(
+    dialect: Dialect, extra: dict[str, Any]
+) -> None:
     path, asked = request(dialect, STOPS, stream=False)
     ask = read_ask(dialect, path, json.dumps(asked | extra).encode(), Config())
     assert prepare(ask, UP, path, "", Config()).mode == "body"
@@ -322,7 +369,12 @@ def test_usage_figures_are_asked_for_where_they_can_be() -> None:
 
 def test_an_echoed_prompt_is_skipped_and_counted_choices_add_up() -> None:
     def ask(**more: Any) -> Any:
-        return read_ask("openai.completions", "/v1/completions", json.dumps({"stop": ["x"], **more}).encode(), Config())
+        return read_ask(
+            "openai.completions",
+            "/v1/completions",
+            json.dumps({"stop": ["x"], **more}).encode(),
+            Config(),
+        )
 
     assert ask(prompt="tex😀t", echo=True).skip_chars == 5
     assert ask(prompt="text").skip_chars == 0
@@ -332,7 +384,8 @@ def test_an_echoed_prompt_is_skipped_and_counted_choices_add_up() -> None:
         ask(prompt=["a", "b"], echo=True)
 
 
-# --- paths and headers ---------------------------------------------------------------------------------------------------
+# --- paths and headers
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -366,14 +419,22 @@ def test_paths_and_their_dialects(path: str, dialect: str | None) -> None:
     assert (target.upstream, target.path, target.dialect) == (UP, path, dialect)
 
 
-@pytest.mark.parametrize("path", ["/a/..", "/..", "/a/%2e%2e/b", "/a/.%2E", "/a%2f..%2fb", "/./a", "/a\\..\\b"])
+@pytest.mark.parametrize(
+    "path", ["/a/..", "/..", "/a/%2e%2e/b", "/a/.%2E", "/a%2f..%2fb", "/./a", "/a\\..\\b"]
+)
 def test_a_path_that_climbs_is_seen(path: str) -> None:
     assert climbs(path)
     assert not climbs("/v1/models/llama3..1:x/a.b")
 
 
 def test_headers_that_the_connection_names_are_its_own() -> None:
-    headers = [(b"Connection", b"close, X-A"), (b"x-a", b"1"), (b"TE", b"x"), (b"Keep", b"2"), (b"keep", b"3")]
+    headers = [
+        (b"Connection", b"close, X-A"),
+        (b"x-a", b"1"),
+        (b"TE", b"x"),
+        (b"Keep", b"2"),
+        (b"keep", b"3"),
+    ]
     assert end_to_end(headers, b"other") == [(b"Keep", b"2"), (b"keep", b"3")]
 
 
@@ -387,7 +448,8 @@ def test_a_tally_counts_like_a_histogram(values: list[float]) -> None:
     ]
 
 
-# --- settings ------------------------------------------------------------------------------------------------------------
+# --- settings
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -405,7 +467,10 @@ def test_a_tally_counts_like_a_histogram(values: list[float]) -> None:
         ("[upstreams.a]\nurl = 'http://h'\nkey = 'x'", "[upstreams.a] no setting is called 'key'"),
         ("[upstreams.a]\nurl = 'http://h'\ndialects = ['openai']", "no dialect is called 'openai'"),
         ("[upstreams.a]\nurl = 'http://h'\nprovider = 'vlm'", "did you mean 'vllm'"),
-        ("[upstreams.a]\nurl = 'http://h'\nasleep_inside = ['<think>']", "asleep_inside is a list of pairs of strings"),
+        (
+            "[upstreams.a]\nurl = 'http://h'\nignore_inside = ['<think>']",
+            "ignore_inside is a list of pairs of strings",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named(text: str, said: str, tmp_path: Path) -> None:
@@ -419,7 +484,9 @@ def test_a_wrong_setting_is_named(text: str, said: str, tmp_path: Path) -> None:
 
 def test_all_settings_can_stand_in_a_file() -> None:
     """Every field of the configuration, with its default, written as TOML and read again."""
-    written = {name: getattr(Config(), name) for name in Config.__dataclass_fields__ if name != "upstreams"}
+    written = {
+        name: getattr(Config(), name) for name in Config.__dataclass_fields__ if name != "upstreams"
+    }
     text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in written.items())
     assert parse_toml(text) == {**written, "upstreams": ()}
 
@@ -433,7 +500,7 @@ def test_the_settings_of_the_manual_are_the_defaults() -> None:
         Config.__dataclass_fields__
     ) - {"upstreams"}
     big = config.upstreams[1]
-    assert (big.provider, big.asleep_inside) == ("vllm", (("<think>", "</think>"),))
+    assert (big.provider, big.ignore_inside) == ("vllm", (("<think>", "</think>"),))
 
 
 def test_the_metrics_of_the_manual_are_those_there_are() -> None:
@@ -446,7 +513,10 @@ def test_the_metrics_of_the_manual_are_those_there_are() -> None:
 def test_the_extra_and_the_group_are_the_same() -> None:
     tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["optional-dependencies"]["serve"] == project["dependency-groups"]["serve"]
+    assert (
+        project["project"]["optional-dependencies"]["serve"]
+        == project["dependency-groups"]["serve"]
+    )
 
 
 @pytest.mark.thread_unsafe
@@ -454,7 +524,11 @@ def test_the_extra_and_the_group_are_the_same() -> None:
 def test_a_missing_package_is_named_with_what_to_type(missing: str) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; from holdback.cli import main; sys.exit(main(['serve', '--demo']))"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stderr == (
@@ -464,10 +538,18 @@ def test_a_missing_package_is_named_with_what_to_type(missing: str) -> None:
 
 @pytest.mark.thread_unsafe
 def test_the_command_line_stays_quick() -> None:
-    """`holdback serve --help` and the import of the gateway bring none of the packages of the extra."""
+    """`holdback serve --help` and the import of the gateway bring none of the packages of the
+    extra.
+    """
     program = (
         "import sys, holdback.serve.gateway, holdback.serve.running, holdback.commands.serve\n"
         "print([name for name in ('aiohttp', 'uvicorn', 'prometheus_client') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
+    )
     assert done.stdout == "[]\n"

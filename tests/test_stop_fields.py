@@ -1,4 +1,6 @@
-"""Where stops stand in requests: what is put is what is found, and nothing else in the body changes."""
+"""Where stops stand in requests: what is put is what is found, and nothing else in the body
+changes.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdback.stop_fields import FIELDS, count_choices, echoed_chars, find_stops, put_stops, wants_stream
+from holdback.stop_fields import (
+    FIELDS,
+    count_choices,
+    echoed_chars,
+    find_stops,
+    put_stops,
+    wants_stream,
+)
 from holdback.wire import DIALECTS, Dialect
 
 PLACES = [(dialect, field) for dialect, fields in FIELDS.items() for field in fields]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-words = st.sampled_from(sorted({key for _, field in PLACES for key in field} | {"n", "prompt", "echo", "stream"}))
+words = st.sampled_from(
+    sorted({key for _, field in PLACES for key in field} | {"n", "prompt", "echo", "stream"})
+)
 bodies = st.dictionaries(words, json_values, max_size=5)
 stop_lists = st.lists(st.text(max_size=3), max_size=4)
 
@@ -44,7 +57,10 @@ def test_what_is_put_is_found_and_nothing_else_changes(
         return
     assert at(body, field) == (stops or None)  # never an empty list
     assert changed == (body != before or bool(stops))  # a null goes, too
-    for tree in (body, before):  # what is left without that field, and without the object that was made for it
+    for tree in (
+        body,
+        before,
+    ):  # what is left without that field, and without the object that was made for it
         put_stops(tree, field, [])
         if not tree.get(field[0]):
             tree.pop(field[0], None)

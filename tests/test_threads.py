@@ -1,9 +1,9 @@
-"""docs/threads.md, sentence by sentence: the number in a test's name is the number of its sentence there.
+"""docs/threads.md, sentence by sentence: the number in a test's name is the number of its sentence
+there.
 
-A race cannot be made to happen on purpose; it can be tried until it happens. Such a test has a deadline that only a
-hang, or a race that has become impossible, can miss. With a GIL some of these only prove that nothing is broken; on a
-free-threaded Python they prove what they say.
-"""
+A race cannot be made to happen on purpose; it can be tried until it happens. Such a test has a
+deadline that only a hang, or a race that has become impossible, can miss. With a GIL some of these
+only prove that nothing is broken; on a free-threaded Python they prove what they say."""
 
 from __future__ import annotations
 
@@ -30,11 +30,15 @@ pytestmark = pytest.mark.thread_unsafe  # these start their own threads
 DEADLINE = 60.0
 THREADS = 8
 STOPS = ["###END", "</answer>", "END!", "。。"]
-LONG = "some text that never stops " * 40_000  # a million characters: long enough to be read without the GIL
+LONG = (
+    "some text that never stops " * 40_000
+)  # a million characters: long enough to be read without the GIL
 
 
 def run_in_threads(work: Callable[[int], None], count: int = THREADS) -> None:
-    """Start ``count`` threads at the same moment; raise what any of them raised, or fail if one hangs."""
+    """Start ``count`` threads at the same moment; raise what any of them raised, or fail if one
+    hangs.
+    """
     barrier = threading.Barrier(count)
     errors: list[BaseException] = []
 
@@ -45,7 +49,9 @@ def run_in_threads(work: Callable[[int], None], count: int = THREADS) -> None:
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=body, args=(number,), daemon=True) for number in range(count)]
+    threads = [
+        threading.Thread(target=body, args=(number,), daemon=True) for number in range(count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -123,14 +129,18 @@ def test_4_a_stream_moves_from_thread_to_thread() -> None:
         out = []
         with ThreadPoolExecutor(THREADS) as pool:
             for piece in pieces(text, random.Random(seed)):
-                emit, match = pool.submit(stream.feed, piece).result(DEADLINE)  # any of the threads takes it
+                emit, match = pool.submit(stream.feed, piece).result(
+                    DEADLINE
+                )  # any of the threads takes it
                 out.append(emit)
                 if match:
                     break
         assert "".join(out) == streamed(stops, text, 0)[0]
 
 
-def meet(stream: holdback.StopStream[Any], intrude: Callable[[], object], enough: int = 3) -> tuple[int, int]:
+def meet(
+    stream: holdback.StopStream[Any], intrude: Callable[[], object], enough: int = 3
+) -> tuple[int, int]:
     """Feed long chunks in one thread and ``intrude`` in this one until they have met often enough.
 
     Returns how many long chunks and how many intrusions went through.

@@ -20,7 +20,9 @@ CHUNKS = ["It is 42.</", "p> </ans", "wer> bye", "unread"]
 texts = st.text("ab<\n é中\u202e\x07&·\\", max_size=5)
 chunk_lists = st.lists(st.one_of(texts, texts.map(str.encode), st.binary(max_size=3)), max_size=6)
 stop_lists = st.lists(st.text("ab<\n", min_size=1, max_size=3), max_size=3)
-options = st.fixed_dictionaries({}, optional={"include_stop": st.booleans(), "keep_whole": st.just(["<<<"])})
+options = st.fixed_dictionaries(
+    {}, optional={"include_stop": st.booleans(), "atomic": st.just(["<<<"])}
+)
 
 
 @given(chunk_lists, stop_lists, options)
@@ -38,7 +40,9 @@ def test_the_steps_are_those_of_the_stream(chunks, stops, scope):
         emitted += emit
     assert traced.emitted == emitted
     assert traced.match == stream.match
-    assert len([step for step in traced.steps if step.chunk is not None]) + traced.unread == len(chunks)
+    assert len([step for step in traced.steps if step.chunk is not None]) + traced.unread == len(
+        chunks
+    )
     for step in traced.steps:
         assert all(traced.stops[index].startswith(step.held) for index in step.waits_for)
 
@@ -54,7 +58,10 @@ def test_the_table_is_aligned_and_on_as_many_lines_as_steps(chunks, stops, width
 
 
 def columns(text: str) -> int:
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
 
 
 def test_the_columns_of_wide_characters_line_up():
@@ -76,7 +83,10 @@ def test_a_stop_that_can_never_be_the_match_is_not_waited_for():
 
 def test_scopes_are_shown():
     traced = trace(
-        ["<think>x", "</thi", "nk>", "END"], ["END"], asleep_inside=[("<think>", "</think>")], keep_whole="regions"
+        ["<think>x", "</thi", "nk>", "END"],
+        ["END"],
+        ignore_inside=[("<think>", "</think>")],
+        atomic="regions",
     )
     assert [row[3:] for row in rows(traced)] == [
         ("", "asleep in <think>"),
@@ -181,12 +191,16 @@ def test_the_page_is_whole_and_its_text_is_there(chunks, stops, include):
 
 def test_the_page_cannot_be_talked_into_anything():
     hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e"
-    page = trace([hostile, hostile + "</a>" + hostile], ["</a>", hostile[:5] + "!"]).to_html(title=hostile)
+    page = trace([hostile, hostile + "</a>" + hostile], ["</a>", hostile[:5] + "!"]).to_html(
+        title=hostile
+    )
     parsed = Page(page)
     assert parsed.tags <= {"html", "head", "meta", "title", "style", "body", "main", "section", "div", "span", "p"} | {
         "h1", "h2", "ul", "ol", "li", "i", "b", "code", "bdi",
     }  # fmt: skip
-    assert not [name for name in parsed.attributes if name.startswith("on") or name in ("src", "href")]
+    assert not [
+        name for name in parsed.attributes if name.startswith("on") or name in ("src", "href")
+    ]
     assert "\u202e" not in page
     assert "default-src 'none'" in page
 
@@ -212,5 +226,7 @@ def test_the_heads_are_those_of_the_rows():
 
 
 def test_an_argument_of_the_wrong_type_is_named() -> None:
-    with pytest.raises(TypeError, match="chunks must be an iterable of str or bytes-like, not NoneType"):
+    with pytest.raises(
+        TypeError, match="chunks must be an iterable of str or bytes-like, not NoneType"
+    ):
         trace(None, ["a"])  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""The user's file that the type checkers read (`make types`) also runs, and leaves no public name out."""
+"""The user's file that the type checkers read (`make types`) also runs, and leaves no public name
+out.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +23,10 @@ def test_it_runs() -> None:
 def test_it_uses_every_public_name(module: object) -> None:
     tree = ast.parse(Path(typed_user.__file__).read_text(encoding="utf-8"))
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    used |= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert set(module.__all__) <= used  # type: ignore[attr-defined]  # every module given has it

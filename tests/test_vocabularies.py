@@ -1,4 +1,6 @@
-"""`Finish.to` and `Finish.parse`: exact words, and the round trip that never tells what a system does not."""
+"""`Finish.to` and `Finish.parse`: exact words, and the round trip that never tells what a system
+does not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback.finish import BUILT_IN_REASONS, Finish
-from holdback.vocabularies import ALIASES, VOCABULARIES, Ambiguous, Told
+from holdback.vocabularies import ALIASES, VOCABULARIES, AmbiguousFinish, ParsedFinish
 
 END = Finish("stop_string", 5, stop="END")
 EOS = Finish("eos", 5, token_id=2)
@@ -26,14 +28,22 @@ WRITTEN = [
     ("openai.completions", END, {"finish_reason": "stop"}),
     ("openai.completions", Finish("content_filter"), {"finish_reason": "content_filter"}),
     ("openai.responses", END, {"status": "completed"}),
-    ("openai.responses", LENGTH, {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+    (
+        "openai.responses",
+        LENGTH,
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    ),
     ("openai.responses", GONE, {"status": "cancelled"}),
     ("anthropic", END, {"stop_reason": "stop_sequence", "stop_sequence": "END"}),
     ("anthropic", EOS, {"stop_reason": "end_turn", "stop_sequence": None}),
     ("anthropic", LENGTH, {"stop_reason": "max_tokens", "stop_sequence": None}),
     ("anthropic", Finish("tool_calls"), {"stop_reason": "tool_use", "stop_sequence": None}),
     ("anthropic", Finish("pause_turn"), {"stop_reason": "pause_turn", "stop_sequence": None}),
-    ("bedrock", END, {"stopReason": "stop_sequence", "additionalModelResponseFields": {"stop_sequence": "END"}}),
+    (
+        "bedrock",
+        END,
+        {"stopReason": "stop_sequence", "additionalModelResponseFields": {"stop_sequence": "END"}},
+    ),
     ("gemini", END, {"finishReason": "STOP"}),
     ("gemini", LENGTH, {"finishReason": "MAX_TOKENS"}),
     ("gemini", Finish("content_filter"), {"finishReason": "SAFETY"}),
@@ -41,7 +51,11 @@ WRITTEN = [
     ("vllm", EOS, {"finish_reason": "stop", "stop_reason": None}),
     ("vllm", TOKEN, {"finish_reason": "stop", "stop_reason": 7}),
     ("vllm", GONE, {"finish_reason": "abort", "stop_reason": None}),
-    ("vllm", Finish("repetition"), {"finish_reason": "repetition", "stop_reason": "repetition_detected"}),
+    (
+        "vllm",
+        Finish("repetition"),
+        {"finish_reason": "repetition", "stop_reason": "repetition_detected"},
+    ),
     ("sglang", END, {"finish_reason": "stop", "matched_stop": "END"}),
     ("sglang", EOS, {"finish_reason": "stop", "matched_stop": 2}),
     ("sglang", LENGTH, {"finish_reason": "length", "matched_stop": None}),
@@ -60,7 +74,9 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("system", "finish", "fields"), WRITTEN, ids=lambda value: getattr(value, "reason", None))
+@pytest.mark.parametrize(
+    ("system", "finish", "fields"), WRITTEN, ids=lambda value: getattr(value, "reason", None)
+)
 def test_a_finish_is_written_in_the_systems_own_words(system, finish, fields):
     assert finish.to(system) == fields
 
@@ -69,7 +85,11 @@ READ = [
     ("openai", {"finish_reason": "stop"}, ("eos", "stop_string", "stop_token")),
     ("gemini", {"finishReason": "STOP"}, ("eos", "stop_string")),
     ("ollama", {"done": True, "done_reason": "stop"}, ("eos", "stop_string")),
-    ("openai.responses", {"status": "completed"}, ("eos", "stop_string", "stop_token", "tool_calls")),
+    (
+        "openai.responses",
+        {"status": "completed"},
+        ("eos", "stop_string", "stop_token", "tool_calls"),
+    ),
     ("vllm", {"finish_reason": "stop"}, ("eos", "stop_string", "stop_token")),
     ("vllm", {"finish_reason": "stop", "stop_reason": None}, "eos"),
     ("vllm", {"finish_reason": "stop", "stop_reason": "END"}, "stop_string"),
@@ -79,7 +99,11 @@ READ = [
     ("sglang", {"finish_reason": "stop", "matched_stop": 2}, ("eos", "stop_token")),
     ("sglang", {"finish_reason": "stop", "matched_stop": ""}, "stop_string"),
     ("anthropic", {"stop_reason": "end_turn", "stop_sequence": None}, "eos"),
-    ("anthropic", {"stop_reason": "end_turn", "stop_sequence": "END"}, "stop_string"),  # llama.cpp's route
+    (
+        "anthropic",
+        {"stop_reason": "end_turn", "stop_sequence": "END"},
+        "stop_string",
+    ),  # llama.cpp's route
     ("anthropic", {"stop_reason": "refusal"}, "refusal"),
     ("anthropic", {"stop_reason": "a_word_of_next_year"}, "a_word_of_next_year"),
     ("bedrock", {"stopReason": "stop_sequence"}, "stop_string"),
@@ -102,13 +126,13 @@ READ = [
 def test_fields_are_read_as_far_as_they_tell(system, fields, expected):
     parsed = Finish.parse(system, fields)
     if isinstance(expected, tuple):
-        assert isinstance(parsed, Ambiguous)
+        assert isinstance(parsed, AmbiguousFinish)
         assert parsed.reasons == expected
         assert not hasattr(parsed, "reason")
     elif expected is None:
         assert parsed is None
     else:
-        assert isinstance(parsed, Told)
+        assert isinstance(parsed, ParsedFinish)
         assert parsed.reason == expected
 
 
@@ -121,9 +145,21 @@ def test_the_ids_of_the_model_settle_whose_token_it_was(system):
 
 
 finishes = st.one_of(
-    st.builds(Finish, st.just("stop_string"), st.integers(0, 9), stop=st.text(min_size=1, max_size=5)),
-    st.builds(Finish, st.sampled_from(["eos", "stop_token"]), st.integers(0, 9), token_id=st.integers(0, 9)),
-    st.builds(Finish, st.sampled_from(["length", "time", "cancelled", "tool_calls", "content_filter", "repetition"])),
+    st.builds(
+        Finish, st.just("stop_string"), st.integers(0, 9), stop=st.text(min_size=1, max_size=5)
+    ),
+    st.builds(
+        Finish,
+        st.sampled_from(["eos", "stop_token"]),
+        st.integers(0, 9),
+        token_id=st.integers(0, 9),
+    ),
+    st.builds(
+        Finish,
+        st.sampled_from(
+            ["length", "time", "cancelled", "tool_calls", "content_filter", "repetition"]
+        ),
+    ),
 )
 
 
@@ -139,7 +175,7 @@ def test_what_was_written_is_never_read_as_something_else(finish, system):
     reason = words.folds.get(finish.reason, finish.reason)
     if parsed is None:
         assert finish.reason == "cancelled"
-    elif isinstance(parsed, Ambiguous):
+    elif isinstance(parsed, AmbiguousFinish):
         assert reason in parsed.reasons
         assert len(parsed.reasons) > 1
     else:
@@ -150,7 +186,10 @@ def test_what_was_written_is_never_read_as_something_else(finish, system):
 
 @pytest.mark.parametrize("words", VOCABULARIES.values(), ids=lambda words: words.system)
 def test_the_tables_agree_with_themselves(words):
-    assert {"eos", "stop_token", "stop_string", "length", "time", "cancelled"} <= {*words.words, *words.folds}
+    assert {"eos", "stop_token", "stop_string", "length", "time", "cancelled"} <= {
+        *words.words,
+        *words.folds,
+    }
     assert not {*words.words} & {*words.folds}
     for reason, word in words.words.items():
         meanings = words.words_mean.get(word, ())
@@ -159,10 +198,15 @@ def test_the_tables_agree_with_themselves(words):
 
 json_values = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(0, 9), st.text(max_size=3), st.sampled_from(["stop", "length", "word"])
+        st.none(),
+        st.booleans(),
+        st.integers(0, 9),
+        st.text(max_size=3),
+        st.sampled_from(["stop", "length", "word"]),
     ),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(["reason", "type", "matched"]), inner)
+        st.lists(inner, max_size=2),
+        st.dictionaries(st.sampled_from(["reason", "type", "matched"]), inner),
     ),
     max_leaves=4,
 )
@@ -176,31 +220,41 @@ field_names = sorted(
 )
 
 
-@given(st.sampled_from(sorted(VOCABULARIES)), st.dictionaries(st.sampled_from(field_names), json_values, max_size=3))
+@given(
+    st.sampled_from(sorted(VOCABULARIES)),
+    st.dictionaries(st.sampled_from(field_names), json_values, max_size=3),
+)
 def test_any_fields_are_read_or_refused_in_words(system, fields):
     try:
         parsed = Finish.parse(system, fields)
     except (ValueError, TypeError):  # nothing else may come out
         return
-    assert parsed is None or isinstance(parsed, (Told, Ambiguous))
-    if isinstance(parsed, Ambiguous):
+    assert parsed is None or isinstance(parsed, (ParsedFinish, AmbiguousFinish))
+    if isinstance(parsed, AmbiguousFinish):
         assert len(parsed.reasons) > 1
 
 
 def test_a_reason_without_a_word_is_an_error_that_lists_the_words():
-    with pytest.raises(ValueError, match=r"no word for the reason 'lines' \(it has: content_filter, length, stop\)"):
+    with pytest.raises(
+        ValueError, match=r"no word for the reason 'lines' \(it has: content_filter, length, stop\)"
+    ):
         Finish("lines").to("openai.completions")
     assert Finish("lines").to("openai.completions", otherwise="stop") == {"finish_reason": "stop"}
 
 
 def test_an_unknown_system_is_an_error_that_lists_the_systems():
     for call in [lambda: END.to("open-ai"), lambda: Finish.parse("open-ai", {})]:
-        with pytest.raises(ValueError, match=r"no vocabulary for 'open-ai'; known: anthropic, bedrock, gemini"):
+        with pytest.raises(
+            ValueError, match=r"no vocabulary for 'open-ai'; known: anthropic, bedrock, gemini"
+        ):
             call()
 
 
 def test_fields_of_another_system_are_an_error():
-    with pytest.raises(ValueError, match=r"openai ends an answer with the field 'finish_reason', which is not among"):
+    with pytest.raises(
+        ValueError,
+        match=r"openai ends an answer with the field 'finish_reason', which is not among",
+    ):
         Finish.parse("openai", {"stop_reason": "end_turn"})
     with pytest.raises(TypeError, match="a mapping, not SimpleNamespace"):
         Finish.parse("openai", SimpleNamespace(finish_reason="stop"))

@@ -1,4 +1,6 @@
-"""What the cutter is not meant for: input that cannot be read, limits, framing; and the binding itself."""
+"""What the cutter is not meant for: input that cannot be read, limits, framing; and the binding
+itself.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,22 @@ import holdback
 from holdback import wire
 from holdback.wire import Cutter, WireError
 
-# --- malformed input and limits ---------------------------------------------------------------------------------------
+# --- malformed input and limits
+# ---------------------------------------------------------------------------------------
 
 MALFORMED = {
     "bad JSON": (b'data: {"choices":[}\n\n', "a value is expected"),
     "text behind the object": (b'data: {"choices":[]} x\n\n', "something follows"),
     "an unknown escape": (b'data: {"choices":[{"delta":{"content":"\\x"}}]}\n\n', "unknown escape"),
-    "half an escape": (b'data: {"choices":[{"delta":{"content":"\\u12"}}]}\n\n', "four hexadecimal digits"),
+    "half an escape": (
+        b'data: {"choices":[{"delta":{"content":"\\u12"}}]}\n\n',
+        "four hexadecimal digits",
+    ),
     "bad UTF-8": (b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n', "not UTF-8"),
-    "a text twice": (b'data: {"choices":[{"delta":{"content":"a","content":"b"}}]}\n\n', "second time"),
+    "a text twice": (
+        b'data: {"choices":[{"delta":{"content":"a","content":"b"}}]}\n\n',
+        "second time",
+    ),
     "an index that is none": (b'data: {"choices":[{"index":-1}]}\n\n', "whole number"),
 }
 
@@ -82,13 +91,17 @@ def test_an_endless_line_is_refused(step: int) -> None:
 
 def test_limits_on_choices_held_entries_and_repeated_text() -> None:
     with pytest.raises(WireError, match=r"more than 2 choices .*max_choices"):
-        Cutter("openai.chat", STOPS, max_choices=2).feed(sse(*[chat("a", index=index) for index in range(3)]))
+        Cutter("openai.chat", STOPS, max_choices=2).feed(
+            sse(*[chat("a", index=index) for index in range(3)])
+        )
     heavy = with_logprobs("E")
     heavy["choices"][0]["logprobs"]["content"][0]["pad"] = "x" * 5000
     with pytest.raises(WireError, match="max_held_bytes"):
         Cutter("openai.chat", STOPS, max_held_bytes=1000).feed(sse(heavy))
     with pytest.raises(WireError, match="max_text_bytes"):
-        Cutter("tgi", STOPS, max_text_bytes=10).feed(sse(*[{"token": {"text": "abcdef", "special": False}}] * 3))
+        Cutter("tgi", STOPS, max_text_bytes=10).feed(
+            sse(*[{"token": {"text": "abcdef", "special": False}}] * 3)
+        )
 
 
 CROWDS = {
@@ -109,7 +122,8 @@ def test_many_small_log_probabilities_count_for_what_they_cost() -> None:
         Cutter("openai.chat", STOPS, max_held_bytes=1 << 20).feed(sse(crowd))
 
 
-# --- framing ----------------------------------------------------------------------------------------------------------
+# --- framing
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_event_of_several_data_lines() -> None:
@@ -125,7 +139,8 @@ def test_ends_of_our_own_use_the_streams_line_ends(end: str) -> None:
     assert out.endswith(f"data: [DONE]{end}{end}".encode())
 
 
-# --- the binding ------------------------------------------------------------------------------------------------------
+# --- the binding
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_arguments_are_refused_with_their_names() -> None:
@@ -141,7 +156,14 @@ def test_arguments_are_refused_with_their_names() -> None:
         Cutter("gemini", on_match="stop")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="bytes-like input, not str"):
         Cutter("gemini").feed("text")  # type: ignore[arg-type]
-    for name in ("choices", "skip_chars", "max_frame_bytes", "max_choices", "max_held_bytes", "max_text_bytes"):
+    for name in (
+        "choices",
+        "skip_chars",
+        "max_frame_bytes",
+        "max_choices",
+        "max_held_bytes",
+        "max_text_bytes",
+    ):
         with pytest.raises(ValueError, match=rf"{name} must be from 0 to 2\*\*\d\d - 1, not -1"):
             Cutter("gemini", **{name: -1})  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=f"{name} must be an int, not str"):
@@ -151,7 +173,7 @@ def test_arguments_are_refused_with_their_names() -> None:
     with pytest.raises(TypeError, match="dialect must be a str, not int"):
         Cutter(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="START"):
-        Cutter("gemini", ["START"], asleep_inside=[("START", "x")])
+        Cutter("gemini", ["START"], ignore_inside=[("START", "x")])
 
 
 def test_any_bytes_like_input_is_taken() -> None:

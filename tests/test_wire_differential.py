@@ -67,7 +67,12 @@ def compare(case: Case, twin: Any, cutter: wire.Cutter, out: bytes) -> None:
     assert len(got) == len(expected)
     assert cutter.ended == twin.ended
     found = [
-        (m.stop, m.choice if m.block is None else (m.choice, m.block), m.reasoning, (m.start, m.end))
+        (
+            m.stop,
+            m.choice if m.block is None else (m.choice, m.block),
+            m.reasoning,
+            (m.start, m.end),
+        )
         for m in cutter.matches
     ]
     assert found == twin.matches
@@ -80,7 +85,11 @@ def pieces(body: bytes, cuts: list[int]) -> list[bytes]:
 
 def check(case: Case, cuts: list[int], twin: Any) -> None:
     twin.run(case.frames)
-    for parts in (pieces(case.body, []), pieces(case.body, cuts), [bytes([byte]) for byte in case.body]):
+    for parts in (
+        pieces(case.body, []),
+        pieces(case.body, cuts),
+        [bytes([byte]) for byte in case.body],
+    ):
         cutter = cutter_for(case)
         out = b"".join(cutter.feed(part) for part in parts) + cutter.finish()
         compare(case, twin, cutter, out)
@@ -103,24 +112,43 @@ def test_streams_of_typed_events(dialect: str, data: st.DataObject, cuts: list[i
 
 
 def whole_answer(dialect: str, text: str, stop: str | None) -> Any:
-    """An answer in one piece, as a server that takes no stops sends it; or, with `stop`, as one that does and that ended at it."""
+    """An answer in one piece, as a server that takes no stops sends it; or, with `stop`, as one
+    that does and that ended at it.
+    """
     shapes: dict[str, tuple[Any, Any]] = {
         "openai.chat": (
-            {"message": {"role": "assistant", "content": text}, "finish_reason": "length", "stop_reason": None},
+            {
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": "length",
+                "stop_reason": None,
+            },
             {"finish_reason": "stop", "stop_reason": stop},
         ),
-        "openai.completions": ({"text": text, "finish_reason": None}, {"finish_reason": "stop", "stop_reason": stop}),
+        "openai.completions": (
+            {"text": text, "finish_reason": None},
+            {"finish_reason": "stop", "stop_reason": stop},
+        ),
         "openai.responses": ({"type": "output_text", "text": text}, {}),
         "anthropic.messages": (
-            {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None},
+            {
+                "content": [{"type": "text", "text": text}],
+                "stop_reason": "end_turn",
+                "stop_sequence": None,
+            },
             {"stop_reason": "stop_sequence", "stop_sequence": stop},
         ),
         "gemini": (
             {"content": {"parts": [{"text": text}]}, "finishReason": "MAX_TOKENS"},
             {"finishReason": "STOP"},
         ),
-        "ollama.chat": ({"message": {"content": text}, "done": True, "done_reason": "length"}, {"done_reason": "stop"}),
-        "ollama.generate": ({"response": text, "done": True, "done_reason": "length"}, {"done_reason": "stop"}),
+        "ollama.chat": (
+            {"message": {"content": text}, "done": True, "done_reason": "length"},
+            {"done_reason": "stop"},
+        ),
+        "ollama.generate": (
+            {"response": text, "done": True, "done_reason": "length"},
+            {"done_reason": "stop"},
+        ),
         "llama.cpp": (
             {"content": text, "stop": True, "stop_type": "limit", "stopping_word": ""},
             {"stop_type": "word", "stopping_word": stop},
@@ -136,9 +164,14 @@ def whole_answer(dialect: str, text: str, stop: str | None) -> Any:
         return {"candidates": [answer], "usageMetadata": {"total": 3}}
     if dialect == "openai.responses":
         status = "incomplete" if stop is None else "completed"
-        return {"status": status, "output": [{"type": "message", "status": status, "content": [answer]}]}
+        return {
+            "status": status,
+            "output": [{"type": "message", "status": status, "content": [answer]}],
+        }
     if dialect == "tgi":
-        return answer | {"details": {"finish_reason": "length" if stop is None else "stop_sequence"}}
+        return answer | {
+            "details": {"finish_reason": "length" if stop is None else "stop_sequence"}
+        }
     return answer
 
 
@@ -146,7 +179,9 @@ def whole_answer(dialect: str, text: str, stop: str | None) -> Any:
 @given(data=st.data(), noise=st.randoms(use_true_random=False))
 @settings(max_examples=settings().max_examples // 2)
 def test_whole_answers(dialect: wire.Dialect, data: st.DataObject, noise: Random) -> None:
-    """A body is cut where the reference cuts its text, and says so; one without a stop is the very bytes that came."""
+    """A body is cut where the reference cuts its text, and says so; one without a stop is the very
+    bytes that came.
+    """
     stops = data.draw(st.lists(st.sampled_from(STOPS), min_size=1, max_size=4, unique=True))
     text = "".join(data.draw(st.lists(st.sampled_from(PIECES), max_size=9)))
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -155,11 +190,13 @@ def test_whole_answers(dialect: wire.Dialect, data: st.DataObject, noise: Random
     cutter = wire.Cutter(dialect, stops, **options)
     out = cutter.body(body)
     seen = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
-    options.pop("keep_whole", None)  # a marker that is cut in two by a stop is cut all the same
+    options.pop("atomic", None)  # a marker that is cut in two by a stop is cut all the same
     kept, match = reference.StopSet(stops).truncate(seen, **options)
     if match is None:
         assert out == body
         assert not cutter.matches
     else:
         assert json.loads(out) == whole_answer(dialect, text[: len(kept)], str(match.stop))
-        assert [(m.stop, m.start, m.end) for m in cutter.matches] == [(match.stop, match.start, match.end)]
+        assert [(m.stop, m.start, m.end) for m in cutter.matches] == [
+            (match.stop, match.start, match.end)
+        ]

@@ -11,14 +11,19 @@ from wire_shapes import STOPS
 from holdback import wire
 from holdback.wire import Cutter, WireError
 
-# --- whole answers ----------------------------------------------------------------------------------------------------
+# --- whole answers
+# ----------------------------------------------------------------------------------------------------
 
 BODIES: dict[str, tuple[Any, Any]] = {
     "openai.chat": (
         {
             "id": "x",
             "choices": [
-                {"index": 0, "message": {"content": "a END b", "tool_calls": [1]}, "finish_reason": "tool_calls"}
+                {
+                    "index": 0,
+                    "message": {"content": "a END b", "tool_calls": [1]},
+                    "finish_reason": "tool_calls",
+                }
             ],
             "usage": {"t": 1},
         },
@@ -48,7 +53,10 @@ BODIES: dict[str, tuple[Any, Any]] = {
                 {
                     "type": "message",
                     "status": "incomplete",
-                    "content": [{"type": "output_text", "text": "a END"}, {"type": "output_text", "text": "b"}],
+                    "content": [
+                        {"type": "output_text", "text": "a END"},
+                        {"type": "output_text", "text": "b"},
+                    ],
                 },
                 {"type": "function_call"},
             ],
@@ -58,7 +66,11 @@ BODIES: dict[str, tuple[Any, Any]] = {
             "incomplete_details": None,
             "output": [
                 {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "END"}]},
-                {"type": "message", "status": "completed", "content": [{"type": "output_text", "text": "a "}]},
+                {
+                    "type": "message",
+                    "status": "completed",
+                    "content": [{"type": "output_text", "text": "a "}],
+                },
             ],
         },
     ),
@@ -83,7 +95,12 @@ BODIES: dict[str, tuple[Any, Any]] = {
             "candidates": [
                 {
                     "content": {
-                        "parts": [{"text": "END", "thought": True}, {"text": "a E"}, {"text": "ND b"}, {"text": "c"}]
+                        "parts": [
+                            {"text": "END", "thought": True},
+                            {"text": "a E"},
+                            {"text": "ND b"},
+                            {"text": "c"},
+                        ]
                     },
                     "finishReason": "MAX_TOKENS",
                 }
@@ -92,7 +109,9 @@ BODIES: dict[str, tuple[Any, Any]] = {
         {
             "candidates": [
                 {
-                    "content": {"parts": [{"text": "END", "thought": True}, {"text": "a "}, {"text": ""}]},
+                    "content": {
+                        "parts": [{"text": "END", "thought": True}, {"text": "a "}, {"text": ""}]
+                    },
                     "finishReason": "STOP",
                 }
             ]
@@ -105,16 +124,34 @@ BODIES: dict[str, tuple[Any, Any]] = {
             "done_reason": "length",
             "eval_count": 3,
         },
-        {"message": {"role": "assistant", "content": "a "}, "done": True, "done_reason": "stop", "eval_count": 3},
+        {
+            "message": {"role": "assistant", "content": "a "},
+            "done": True,
+            "done_reason": "stop",
+            "eval_count": 3,
+        },
     ),
-    "ollama.generate": ({"response": "a END b", "done": True}, {"response": "a ", "done": True, "done_reason": "stop"}),
+    "ollama.generate": (
+        {"response": "a END b", "done": True},
+        {"response": "a ", "done": True, "done_reason": "stop"},
+    ),
     "llama.cpp": (
         {"content": "a END b", "stop": True, "stop_type": "eos", "stopping_word": ""},
         {"content": "a ", "stop": True, "stop_type": "word", "stopping_word": "END"},
     ),
     "tgi": (
-        [{"generated_text": "a END b", "details": {"finish_reason": "length", "generated_tokens": 3}}],
-        [{"generated_text": "a ", "details": {"finish_reason": "stop_sequence", "generated_tokens": 3}}],
+        [
+            {
+                "generated_text": "a END b",
+                "details": {"finish_reason": "length", "generated_tokens": 3},
+            }
+        ],
+        [
+            {
+                "generated_text": "a ",
+                "details": {"finish_reason": "stop_sequence", "generated_tokens": 3},
+            }
+        ],
     ),
 }
 

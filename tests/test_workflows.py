@@ -1,4 +1,6 @@
-"""The workflows are too far away to be run here; what can be read off them is: pins, permissions, the targets they call."""
+"""The workflows are too far away to be run here; what can be read off them is: pins, permissions,
+the targets they call.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_actions_are_pinned_by_commit(path: Path) -> None:
 def test_a_job_has_no_permission_that_it_does_not_name(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert re.search(r"^permissions: \{\}$", text, re.MULTILINE)
-    jobs = re.findall(r"^  (\w+):\n((?:    .*\n|\n)+)", text.partition("\njobs:\n")[2], re.MULTILINE)
+    jobs = re.findall(
+        r"^  (\w+):\n((?:    .*\n|\n)+)", text.partition("\njobs:\n")[2], re.MULTILINE
+    )
     assert jobs
     for name, body in jobs:
         assert "    permissions:" in body, f"job {name}"
@@ -44,16 +48,26 @@ def test_a_job_has_no_permission_that_it_does_not_name(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=workflow_id)
 def test_make_targets_exist(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     text = path.read_text(encoding="utf-8")
-    called = " ".join(re.findall(r"\bmake ((?:[a-z-]+ ?)+)", text) + re.findall(r"target: \[(.*)\]", text))
-    named = {word for word in re.findall(r"[a-z][a-z-]+", re.sub(r"[A-Z]+=\S+", "", called)) if word}
+    called = " ".join(
+        re.findall(r"\bmake ((?:[a-z-]+ ?)+)", text) + re.findall(r"target: \[(.*)\]", text)
+    )
+    named = {
+        word for word in re.findall(r"[a-z][a-z-]+", re.sub(r"[A-Z]+=\S+", "", called)) if word
+    }
     assert named
     assert named <= targets, f"no such target: {named - targets}"
 
 
 def test_one_check_gathers_every_job() -> None:
-    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8").partition("\njobs:\n")[2]
+    text = (
+        (ROOT / ".github" / "workflows" / "ci.yml")
+        .read_text(encoding="utf-8")
+        .partition("\njobs:\n")[2]
+    )
     jobs = re.findall(r"^  (\w+):$", text, re.MULTILINE)
     needed = re.search(r"^  check:\n(?:    .*\n)*?    needs: \[(.*)\]", text, re.MULTILINE)
     assert needed

@@ -1,4 +1,5 @@
-"""A user's file that touches every public name: `make types` checks it under mypy and pyright, test_typed_user.py runs it.
+"""A user's file that touches every public name: `make types` checks it under mypy and pyright,
+test_typed_user.py runs it.
 
 Each `assert_type` is a promise about what an editor shows.
 """
@@ -16,18 +17,18 @@ from typing_extensions import assert_type
 
 import holdback
 from holdback import (
-    Ambiguous,
+    AmbiguousFinish,
     Criterion,
     Explanation,
     Finding,
     Finish,
+    Generation,
+    ParsedFinish,
     Plan,
-    Run,
     StopMatch,
     StoppingCriteria,
     StopSet,
     StopStream,
-    Told,
     Trace,
 )
 from holdback.wire import DIALECTS, Cutter, Dialect, WireError, WireMatch
@@ -36,7 +37,10 @@ from holdback.wire import DIALECTS, Cutter, Dialect, WireError, WireMatch
 def relay(chunks: Iterable[str | bytes], stops: StopSet) -> tuple[list[str], StopMatch[str] | None]:
     """The loop of a server."""
     stream: StopStream[str] = stops.stream(
-        include_stop=False, errors="strict", asleep_inside=[("<think>", "</think>")], keep_whole="regions"
+        include_stop=False,
+        errors="strict",
+        ignore_inside=[("<think>", "</think>")],
+        atomic="regions",
     )
     out: list[str] = []
     for chunk in chunks:
@@ -73,7 +77,7 @@ def core() -> None:
     assert match.stop == "</answer>"
     assert match.rest == " more"
 
-    stream = stops.stream(arm_after_chars=2)
+    stream = stops.stream(min_chars=2)
     assert_type(stream.held, str)
     assert_type(stream.armed, bool)
     stream.arm()
@@ -132,12 +136,12 @@ async def asynchronous() -> str:
 def ending() -> None:
     """Criteria and how they end."""
 
-    def too_rude(run: Run, token_id: int | None, emit: str) -> str | None:
+    def too_rude(run: Generation, token_id: int | None, emit: str) -> str | None:
         return "rude" if "damn" in emit else None
 
     rule: Criterion = too_rude
     criteria = StoppingCriteria(stop=["END"], eos_token_ids=[2], max_tokens=5, custom=[rule])
-    run: Run = criteria.start()
+    run: Generation = criteria.start()
     emit, finish = run.step(1, "damn")
     assert emit == "damn"
     assert finish is not None
@@ -149,16 +153,20 @@ def ending() -> None:
     assert emits == ["a"]
     assert not ended
 
-    told: Told | Ambiguous | None = Finish.parse("anthropic", {"stop_reason": "stop_sequence", "stop_sequence": "END"})
-    assert isinstance(told, Told)
+    told: ParsedFinish | AmbiguousFinish | None = Finish.parse(
+        "anthropic", {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+    )
+    assert isinstance(told, ParsedFinish)
     ambiguous = Finish.parse("openai", {"finish_reason": "stop"})
-    assert isinstance(ambiguous, Ambiguous)
+    assert isinstance(ambiguous, AmbiguousFinish)
     assert holdback.vocabularies.VOCABULARIES
 
 
 def tools() -> None:
     """Facts, plans, lint, explain, trace."""
-    plan: Plan = holdback.providers.plan(["a", "b", "c", "d", "e"], provider="openai", model="gpt-4o")
+    plan: Plan = holdback.providers.plan(
+        ["a", "b", "c", "d", "e"], provider="openai", model="gpt-4o"
+    )
     assert_type(plan.send, list[str])
     findings: Sequence[Finding] = holdback.lint(["<|eot_id|>", "a"])
     assert findings

@@ -1,4 +1,5 @@
-//! The wire against recorded streams of every dialect: the same answer for every cutting, and what a client reads from it.
+//! The wire against recorded streams of every dialect: the same answer for every cutting, and what
+//! a client reads from it.
 
 mod wire_client;
 
@@ -30,11 +31,20 @@ fn every_recorded_stream_gives_the_same_bytes_for_every_cutting() {
             let (whole, cutter) = cut(&recorded, &[&recorded.body], &options);
             let bytes: Vec<&[u8]> = recorded.body.chunks(1).collect();
             let (single, singly) = cut(&recorded, &bytes, &options);
-            assert_eq!(String::from_utf8_lossy(&single), String::from_utf8_lossy(&whole), "{} byte by byte", recorded.name);
+            assert_eq!(
+                String::from_utf8_lossy(&single),
+                String::from_utf8_lossy(&whole),
+                "{} byte by byte",
+                recorded.name
+            );
             assert_eq!(singly.matches(), cutter.matches(), "{}", recorded.name);
             for at in 0..=recorded.body.len() {
                 let (left, right) = recorded.body.split_at(at);
-                assert!(cut(&recorded, &[left, right], &options).0 == whole, "{} cut at {at}", recorded.name);
+                assert!(
+                    cut(&recorded, &[left, right], &options).0 == whole,
+                    "{} cut at {at}",
+                    recorded.name
+                );
             }
         }
     }
@@ -53,8 +63,17 @@ fn a_client_reads_the_text_up_to_the_stop_and_a_proper_end() {
                 assert_eq!(&recorded.stops[found.index], stop, "{}", recorded.name);
                 assert_eq!(found.start, text.chars().count() as u64);
                 assert!(answer.stopped, "{}: {answer:?}", recorded.name);
-                assert_eq!(answer.stop.as_ref(), answer.names_stop.then_some(stop), "{}", recorded.name);
-                assert!(answer.repeats.iter().all(|repeat| repeat == text), "{}: {answer:?}", recorded.name);
+                assert_eq!(
+                    answer.stop.as_ref(),
+                    answer.names_stop.then_some(stop),
+                    "{}",
+                    recorded.name
+                );
+                assert!(
+                    answer.repeats.iter().all(|repeat| repeat == text),
+                    "{}: {answer:?}",
+                    recorded.name
+                );
             } else {
                 assert_eq!(answer.text, recorded.text, "{}", recorded.name);
                 assert!(cutter.matches().is_empty());
@@ -74,7 +93,8 @@ fn a_stream_in_which_nothing_is_held_leaves_as_it_came() {
         let none: [&str; 0] = [];
         for stops in [none.as_slice(), &["\u{1F980}", "zzz"]] {
             let set = StopSet::new(stops).unwrap();
-            let mut cutter = Cutter::new(recorded.dialect.parse().unwrap(), &set, Options::default()).unwrap();
+            let mut cutter =
+                Cutter::new(recorded.dialect.parse().unwrap(), &set, Options::default()).unwrap();
             let mut out = Vec::new();
             cutter.feed(&recorded.body, &mut out).unwrap();
             cutter.finish(&mut out).unwrap();
@@ -82,13 +102,18 @@ fn a_stream_in_which_nothing_is_held_leaves_as_it_came() {
             passed += 1;
         }
         if recorded.case == "natural" || recorded.case == "length" {
-            assert!(cut(&recorded, &[&recorded.body], &Options::default()).0 == recorded.body, "{}", recorded.name);
+            assert!(
+                cut(&recorded, &[&recorded.body], &Options::default()).0 == recorded.body,
+                "{}",
+                recorded.name
+            );
         }
     }
     assert_eq!(passed, 78);
 }
 
-/// "EN" was held; the last frame brings "EN" again, so that what it releases has the letters of what came. It left three times once.
+/// "EN" was held; the last frame brings "EN" again, so that what it releases has the letters of
+/// what came. It left three times once.
 #[test]
 fn a_last_frame_that_repeats_what_is_held_leaves_once() {
     let set = StopSet::new(["END"]).unwrap();
@@ -105,7 +130,8 @@ fn a_last_frame_that_repeats_what_is_held_leaves_once() {
 fn a_drained_stream_keeps_the_figures_of_its_upstream() {
     for recorded in recorded().into_iter().filter(|recorded| recorded.case == "uncut") {
         let (out, _) = cut(&recorded, &[&recorded.body], &draining());
-        let (before, after) = (read(&recorded.dialect, &recorded.body), read(&recorded.dialect, &out));
+        let (before, after) =
+            (read(&recorded.dialect, &recorded.body), read(&recorded.dialect, &out));
         assert_eq!(before.usage, after.usage, "{}", recorded.name);
     }
 }
@@ -116,7 +142,10 @@ fn names_of_dialects_go_both_ways() {
         assert_eq!(dialect.name().parse::<Dialect>().unwrap(), dialect);
     }
     let error = "openai".parse::<Dialect>().unwrap_err().to_string();
-    assert!(error.contains("\"openai\"") && error.contains("openai.chat, openai.completions"), "{error}");
+    assert!(
+        error.contains("\"openai\"") && error.contains("openai.chat, openai.completions"),
+        "{error}"
+    );
 }
 
 /// A generator of numbers good enough to break things with.
@@ -124,7 +153,8 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % sides.max(1)
     }
 }
@@ -161,7 +191,9 @@ fn damage(body: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
                 bytes.splice(at..end, other[from..(from + len).min(other.len())].iter().copied());
             }
             4 => {
-                let piece: &[u8] = [&b"\\ud83d"[..], b"\\ude00", b"null", b"\"error\":1,", b"\r", b"Obs", b"END"][dice.roll(7)];
+                let piece: &[u8] =
+                    [&b"\\ud83d"[..], b"\\ude00", b"null", b"\"error\":1,", b"\r", b"Obs", b"END"]
+                        [dice.roll(7)];
                 bytes.splice(at..at, piece.iter().copied());
             }
             _ => bytes.truncate(end.max(1)),
@@ -185,9 +217,14 @@ fn damaged_streams_never_panic_and_do_not_depend_on_the_cutting() {
         let mut options = if dice.roll(2) == 0 { Options::default() } else { draining() };
         options.cut_reasoning = dice.roll(2) == 0;
         options.choices = 1 + u32::try_from(dice.roll(2)).unwrap();
-        options.on_malformed = if dice.roll(3) == 0 { OnMalformed::Pass } else { OnMalformed::Fail };
+        options.on_malformed =
+            if dice.roll(3) == 0 { OnMalformed::Pass } else { OnMalformed::Fail };
         options.max_frame_bytes = if dice.roll(5) == 0 { 300 } else { 1 << 20 };
-        let dialect = if dice.roll(8) == 0 { Dialect::ALL[dice.roll(9)] } else { one.dialect.parse().unwrap() };
+        let dialect = if dice.roll(8) == 0 {
+            Dialect::ALL[dice.roll(9)]
+        } else {
+            one.dialect.parse().unwrap()
+        };
         let whole = outcome(dialect, &set, &options, &[&body]);
         let at = dice.roll(body.len());
         let halves = outcome(dialect, &set, &options, &[&body[..at], &body[at..]]);
@@ -195,13 +232,26 @@ fn damaged_streams_never_panic_and_do_not_depend_on_the_cutting() {
         let single = outcome(dialect, &set, &options, &bytes);
         for (how, other) in [("at a byte", &halves), ("byte by byte", &single)] {
             let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.0).into_owned();
-            assert_eq!(text(&whole), text(other), "{dialect} cut {how} ({at}):\n{}", String::from_utf8_lossy(&body));
-            assert_eq!(whole, *other, "{dialect} cut {how} ({at}):\n{}", String::from_utf8_lossy(&body));
+            assert_eq!(
+                text(&whole),
+                text(other),
+                "{dialect} cut {how} ({at}):\n{}",
+                String::from_utf8_lossy(&body)
+            );
+            assert_eq!(
+                whole,
+                *other,
+                "{dialect} cut {how} ({at}):\n{}",
+                String::from_utf8_lossy(&body)
+            );
         }
         failed += usize::from(whole.3.is_some());
         cut += usize::from(whole.1 > 0);
         let mut cutter = Cutter::new(dialect, &set, options).unwrap();
         let _ = cutter.body(&body, &mut Vec::new());
     }
-    assert!(failed > 500 && cut > 500, "the damage is neither too great nor too small: {failed} failed, {cut} cut");
+    assert!(
+        failed > 500 && cut > 500,
+        "the damage is neither too great nor too small: {failed} failed, {cut} cut"
+    );
 }

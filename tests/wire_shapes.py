@@ -12,7 +12,9 @@ STOPS = ["END", "\n\nUser:"]
 
 
 def sse(*events: Any, end: str = "\n", prefix: str = "data: ") -> bytes:
-    """Events as a server sends them; a dict with a `type` gets an `event:` line if it is one of Anthropic's or the Responses API's."""
+    """Events as a server sends them; a dict with a `type` gets an `event:` line if it is one of
+    Anthropic's or the Responses API's.
+    """
     out = []
     for event in events:
         text = event if isinstance(event, str) else json.dumps(event)
@@ -21,11 +23,20 @@ def sse(*events: Any, end: str = "\n", prefix: str = "data: ") -> bytes:
     return "".join(out).encode()
 
 
-def chat(text: str | None = None, finish: str | None = None, index: int = 0, **more: Any) -> dict[str, Any]:
+def chat(
+    text: str | None = None, finish: str | None = None, index: int = 0, **more: Any
+) -> dict[str, Any]:
     delta = {} if text is None else {"content": text}
     return {
         "id": "c",
-        "choices": [{"index": index, "delta": delta | more.pop("delta", {}), "finish_reason": finish, **more}],
+        "choices": [
+            {
+                "index": index,
+                "delta": delta | more.pop("delta", {}),
+                "finish_reason": finish,
+                **more,
+            }
+        ],
     }
 
 
@@ -54,4 +65,8 @@ def entry(token: str) -> dict[str, Any]:
 
 
 def with_logprobs(*tokens: str, finish: str | None = None) -> dict[str, Any]:
-    return chat("".join(tokens), finish, logprobs={"content": [entry(token) for token in tokens], "refusal": None})
+    return chat(
+        "".join(tokens),
+        finish,
+        logprobs={"content": [entry(token) for token in tokens], "refusal": None},
+    )

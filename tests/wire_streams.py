@@ -1,7 +1,8 @@
-"""Random streams of every dialect for the differential test: texts, choices, log-probabilities, unknown fields, and noise in their JSON.
+"""Random streams of every dialect for the differential test: texts, choices, log-probabilities,
+unknown fields, and noise in their JSON.
 
-A stream is made as objects first (what the twin reads) and then written down in one of the many ways JSON allows.
-"""
+A stream is made as objects first (what the twin reads) and then written down in one of the many
+ways JSON allows."""
 
 from __future__ import annotations
 
@@ -14,7 +15,20 @@ from typing import Any
 from hypothesis import strategies as st
 from wire_twin import Frame, Json, Options
 
-STOPS = ["END", "\n\n", "ab", "aba", "b\U0001f600", "\U0001f600x", "Ob:", "</a>", "é", '"', "\\", "N\ufffd"]
+STOPS = [
+    "END",
+    "\n\n",
+    "ab",
+    "aba",
+    "b\U0001f600",
+    "\U0001f600x",
+    "Ob:",
+    "</a>",
+    "é",
+    '"',
+    "\\",
+    "N\ufffd",
+]
 PIECES = [
     *STOPS,
     "a",
@@ -34,7 +48,16 @@ PIECES = [
     "/",
     "N",
 ]
-NO_REASON = [None, None, None, None, None, None, "", "null"]  # what servers say while they have no reason to give
+NO_REASON = [
+    None,
+    None,
+    None,
+    None,
+    None,
+    None,
+    "",
+    "null",
+]  # what servers say while they have no reason to give
 SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "/": "\\/"}
 
 
@@ -69,14 +92,20 @@ def written(value: Any, noise: Random) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return (
-        str(value) if noise.random() < 0.8 else f"{value}.0e0" if isinstance(value, int) and value > 9 else str(value)
+        str(value)
+        if noise.random() < 0.8
+        else f"{value}.0e0"
+        if isinstance(value, int) and value > 9
+        else str(value)
     )
 
 
 def cut_up(text: str, noise: Random) -> list[str]:
     """Deltas; a pair of surrogates may be cut in two."""
     units = "".join(
-        c if ord(c) < 0x10000 or noise.random() < 0.6 else chr(0xD7C0 + (ord(c) >> 10)) + chr(0xDC00 + (ord(c) & 0x3FF))
+        c
+        if ord(c) < 0x10000 or noise.random() < 0.6
+        else chr(0xD7C0 + (ord(c) >> 10)) + chr(0xDC00 + (ord(c) & 0x3FF))
         for c in text
     )
     deltas, at = [], 0
@@ -93,7 +122,11 @@ def entries(text: str, noise: Random) -> list[Json]:
     while at < len(text):
         step = noise.choice([1, 1, 2])
         token = text[at : at + step]
-        entry: Json = {"token": token, "logprob": -0.5, "top_logprobs": [{"token": "]", "bytes": [93]}]}
+        entry: Json = {
+            "token": token,
+            "logprob": -0.5,
+            "top_logprobs": [{"token": "]", "bytes": [93]}],
+        }
         if noise.random() < 0.5 and not any("\ud800" <= c <= "\udfff" for c in token):
             entry["bytes"] = list(token.encode())
         found.append(entry)
@@ -127,7 +160,9 @@ class Writer:
 
     def frame(self, data: Any) -> Frame:
         text = data if isinstance(data, str) else written(data, self.noise)
-        data = data if isinstance(data, str) else json.loads(text)  # halves of a pair that meet are one character
+        data = (
+            data if isinstance(data, str) else json.loads(text)
+        )  # halves of a pair that meet are one character
         if self.lines:
             return Frame(data, None, (text + self.end).encode())
         name = data["type"] if self.named else None
@@ -139,7 +174,11 @@ class Writer:
         if self.lines:
             return []
         texts = self.noise.choice(
-            [[f": ping{self.end}"], [f": keep{self.end}", self.end], [f"event: x{self.end}{self.end}"]]
+            [
+                [f": ping{self.end}"],
+                [f": keep{self.end}", self.end],
+                [f"event: x{self.end}{self.end}"],
+            ]
         )
         return [Frame(None, None, text.encode()) for text in texts]
 
@@ -161,21 +200,32 @@ def extras(noise: Random) -> Json:
     return fields
 
 
-def chunk(dialect: str, index: int, text: str, noise: Random, logprobs: bool, last: str | None) -> tuple[str, Json]:
+def chunk(
+    dialect: str, index: int, text: str, noise: Random, logprobs: bool, last: str | None
+) -> tuple[str, Json]:
     """One choice of a frame (and the name of the list it goes to); with `last`, its end."""
     probs = entries(text, noise) if logprobs else None
     if dialect == "openai.chat":
         delta: Json = {"content": text}
         if noise.random() < 0.1:
             delta["role"] = "assistant"
-        choice: Json = {"index": index, "delta": delta, "finish_reason": last or noise.choice(NO_REASON)}
+        choice: Json = {
+            "index": index,
+            "delta": delta,
+            "finish_reason": last or noise.choice(NO_REASON),
+        }
         if logprobs or noise.random() < 0.5:
             choice["logprobs"] = {"content": probs, "refusal": None} if probs is not None else None
         if noise.random() < 0.15:
             choice[noise.choice(["stop_reason", "matched_stop"])] = None
         return "choices", choice
     if dialect == "openai.completions":
-        choice = {"text": text, "index": index, "finish_reason": last or noise.choice(NO_REASON), "logprobs": None}
+        choice = {
+            "text": text,
+            "index": index,
+            "finish_reason": last or noise.choice(NO_REASON),
+            "logprobs": None,
+        }
         if probs is not None:
             tokens = [entry["token"] for entry in probs]
             choice["logprobs"] = {
@@ -192,7 +242,10 @@ def chunk(dialect: str, index: int, text: str, noise: Random, logprobs: bool, la
             parts.insert(
                 noise.choice([0, 1]),
                 noise.choice(
-                    [{"functionCall": {"name": "f", "args": {"text": "END"}}}, {"text": "END", "thought": True}]
+                    [
+                        {"functionCall": {"name": "f", "args": {"text": "END"}}},
+                        {"text": "END", "thought": True},
+                    ]
                 ),
             )
         if noise.random() < 0.2:
@@ -201,7 +254,10 @@ def chunk(dialect: str, index: int, text: str, noise: Random, logprobs: bool, la
         if last:
             choice["finishReason"] = last
         if probs is not None and len(parts) == 1:
-            choice["logprobsResult"] = {"chosenCandidates": probs, "topCandidates": [{"candidates": []} for _ in probs]}
+            choice["logprobsResult"] = {
+                "chosenCandidates": probs,
+                "topCandidates": [{"candidates": []} for _ in probs],
+            }
         return "candidates", choice
     raise AssertionError(dialect)
 
@@ -210,14 +266,21 @@ def single(dialect: str, text: str, noise: Random, logprobs: bool, last: bool) -
     """A frame of a dialect that has one choice."""
     probs = entries(text, noise) if logprobs else None
     if dialect == "ollama.chat":
-        frame: Json = {"model": "m", "message": {"role": "assistant", "content": text}, "done": last}
+        frame: Json = {
+            "model": "m",
+            "message": {"role": "assistant", "content": text},
+            "done": last,
+        }
     elif dialect == "ollama.generate":
         frame = {"model": "m", "response": text, "done": last}
     elif dialect == "llama.cpp":
         frame = {"index": 0, "content": text, "tokens": [1, 2], "stop": last}
         if last:
             frame |= noise.choice(
-                [{"stop_type": "eos", "stopping_word": ""}, {"stopped_word": False, "stopping_word": ""}]
+                [
+                    {"stop_type": "eos", "stopping_word": ""},
+                    {"stopped_word": False, "stopping_word": ""},
+                ]
             )
         if probs is not None:
             frame["completion_probabilities"] = probs
@@ -255,7 +318,12 @@ def reasoning(dialect: str, text: str, index: int, noise: Random) -> Json:
         }
     if dialect == "gemini":
         return {
-            "candidates": [{"content": {"parts": [{"text": text, "thought": True}], "role": "model"}, "index": index}]
+            "candidates": [
+                {
+                    "content": {"parts": [{"text": text, "thought": True}], "role": "model"},
+                    "index": index,
+                }
+            ]
         }
     if dialect == "ollama.chat":
         return {"message": {"role": "assistant", "content": "", "thinking": text}, "done": False}
@@ -285,24 +353,31 @@ def options_for(draw: st.DrawFn, dialect: str, count: int) -> Options:
     if draw(st.integers(0, 4)) == 0:
         options.stream["include_stop"] = True
     if draw(st.integers(0, 3)) == 0:
-        options.stream["asleep_inside"] = [("<think>", "</think>")]
-        options.stream["start_asleep"] = draw(st.booleans())
+        options.stream["ignore_inside"] = [("<think>", "</think>")]
+        options.stream["start_inside"] = draw(st.booleans())
     if draw(st.integers(0, 7)) == 0:
-        options.stream["arm_after_chars"] = draw(st.integers(1, 9))
+        options.stream["min_chars"] = draw(st.integers(1, 9))
     if draw(st.integers(0, 5)) == 0:
-        options.stream["keep_whole"] = ["<think>", "</think>"]
+        options.stream["atomic"] = ["<think>", "</think>"]
     return options
 
 
 @st.composite
 def cases(draw: st.DrawFn, dialect: str) -> Case:
-    # The structure is hypothesis's, so that it can be shrunk; the spelling comes from a seed, which is a hundred times faster.
+    # The structure is hypothesis's, so that it can be shrunk; the spelling comes from a seed, which
+    # is a hundred times faster.
     noise = Random(draw(st.integers(0, 1 << 32)))
     count = draw(st.integers(1, 3)) if dialect in LISTED else 1
     stops = draw(st.lists(st.sampled_from(STOPS), max_size=5, unique=True))
     writer = Writer(dialect, noise, draw(st.sampled_from(["\n", "\n", "\r\n"])))
     logprobs = draw(st.integers(0, 3)) == 0
-    texts = draw(st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), min_size=count, max_size=count))
+    texts = draw(
+        st.lists(
+            st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
+            min_size=count,
+            max_size=count,
+        )
+    )
     queues = [cut_up(text, noise) for text in texts]
     made: list[Any] = []
     if dialect in THINKING:
@@ -314,7 +389,9 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
     live = list(range(count))
     while live and dialect in LISTED:
         group = (
-            [noise.choice(live)] if noise.random() < 0.7 else sorted(noise.sample(live, noise.randint(1, len(live))))
+            [noise.choice(live)]
+            if noise.random() < 0.7
+            else sorted(noise.sample(live, noise.randint(1, len(live))))
         )
         choices, name = [], "choices"
         for index in group:
@@ -334,7 +411,8 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
         made += [single(dialect, delta, noise, logprobs, False) | extras(noise) for delta in deltas]
         if ends:
             made.append(
-                single(dialect, "" if last_alone else noise.choice(PIECES), noise, logprobs, True) | extras(noise)
+                single(dialect, "" if last_alone else noise.choice(PIECES), noise, logprobs, True)
+                | extras(noise)
             )
     if draw(st.integers(0, 5)) == 0:
         made.insert(noise.randint(0, len(made)), {"error": {"message": "content: END"}})
@@ -350,7 +428,8 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
     return Case(dialect, stops, draw(options_for(dialect, count)), frames, writer.end)
 
 
-# --- typed events -----------------------------------------------------------------------------------------------------
+# --- typed events
+# -----------------------------------------------------------------------------------------------------
 
 
 def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) -> list[Json]:
@@ -358,13 +437,26 @@ def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) ->
     made: list[Json] = []
     if noise.random() < 0.8:
         made.append(
-            {"type": "message_start", "message": {"content": [], "usage": {"output_tokens": noise.randint(1, 9)}}}
+            {
+                "type": "message_start",
+                "message": {"content": [], "usage": {"output_tokens": noise.randint(1, 9)}},
+            }
         )
     for index, (kind, deltas) in enumerate(blocks):
         first = noise.choice(["", "", "a"]) if kind == "text" else ""
         name = {"text": "text", "thinking": "thinking", "tool_use": "partial_json"}[kind]
-        made.append({"type": "content_block_start", "index": index, "content_block": {"type": kind, name: first}})
-        delta = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}[kind]
+        made.append(
+            {
+                "type": "content_block_start",
+                "index": index,
+                "content_block": {"type": kind, name: first},
+            }
+        )
+        delta = {
+            "text": "text_delta",
+            "thinking": "thinking_delta",
+            "tool_use": "input_json_delta",
+        }[kind]
         made += [
             {"type": "content_block_delta", "index": index, "delta": {"type": delta, name: text}}
             | ({"x": 1} if noise.random() < 0.2 else {})
@@ -388,16 +480,30 @@ def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) ->
     return made
 
 
-def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, logprobs: bool) -> list[Json]:
+def responses(
+    blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, logprobs: bool
+) -> list[Json]:
     """A response of messages, reasoning and calls, with its repeats."""
-    base = {"id": "resp", "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
-    made: list[Json] = [{"type": "response.created", "response": base}] if noise.random() < 0.8 else []
+    base = {
+        "id": "resp",
+        "status": "in_progress",
+        "incomplete_details": None,
+        "output": [],
+        "usage": None,
+    }
+    made: list[Json] = (
+        [{"type": "response.created", "response": base}] if noise.random() < 0.8 else []
+    )
     output: list[Json] = []
     for index, (kind, deltas) in enumerate(blocks):
         if kind == "tool_use":
             call = {"type": "function_call", "arguments": "END", "content": []}
             made.append(
-                {"type": "response.function_call_arguments.delta", "output_index": index, "delta": "".join(deltas)}
+                {
+                    "type": "response.function_call_arguments.delta",
+                    "output_index": index,
+                    "delta": "".join(deltas),
+                }
             )
             made.append({"type": "response.output_item.done", "output_index": index, "item": call})
             output.append(call)
@@ -410,11 +516,23 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
             "content": [],
         }
         if noise.random() < 0.8:
-            made.append({"type": "response.output_item.added", "output_index": index, "item": copy.deepcopy(item)})
-        halves = [deltas] if noise.random() < 0.7 else [deltas[: len(deltas) // 2], deltas[len(deltas) // 2 :]]
+            made.append(
+                {
+                    "type": "response.output_item.added",
+                    "output_index": index,
+                    "item": copy.deepcopy(item),
+                }
+            )
+        halves = (
+            [deltas]
+            if noise.random() < 0.7
+            else [deltas[: len(deltas) // 2], deltas[len(deltas) // 2 :]]
+        )
         for content, half in enumerate(halves):
             place = {"item_id": f"i{index}", "output_index": index, "content_index": content}
-            part: Json = {"type": name, "text": ""} | ({"logprobs": [], "annotations": []} if kind == "text" else {})
+            part: Json = {"type": name, "text": ""} | (
+                {"logprobs": [], "annotations": []} if kind == "text" else {}
+            )
             if noise.random() < 0.8:
                 made.append({"type": "response.content_part.added", **place, "part": dict(part)})
             rows: list[Json] = []
@@ -425,14 +543,26 @@ def responses(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, lo
                 made.append({"type": f"response.{name}.delta", **place, "delta": text, **more})
                 if kind == "text" and noise.random() < 0.1:
                     note = {"type": "url_citation", "title": text}
-                    made.append({"type": "response.output_text.annotation.added", **place, "annotation": note})
+                    made.append(
+                        {
+                            "type": "response.output_text.annotation.added",
+                            **place,
+                            "annotation": note,
+                        }
+                    )
             text = "".join(half)
             part |= {"text": text} | ({"logprobs": rows} if kind == "text" else {})
             item["content"].append(part)
             made.append({"type": f"response.{name}.done", **place, "text": text})
             made.append({"type": "response.content_part.done", **place, "part": dict(part)})
         item["status"] = noise.choice(["completed", "incomplete"])
-        made.append({"type": "response.output_item.done", "output_index": index, "item": copy.deepcopy(item)})
+        made.append(
+            {
+                "type": "response.output_item.done",
+                "output_index": index,
+                "item": copy.deepcopy(item),
+            }
+        )
         output.append(item)
     if noise.random() < 0.15:
         made.insert(noise.randint(0, len(made)), {"type": "error", "message": "END"})
@@ -454,7 +584,9 @@ def event_cases(draw: st.DrawFn, dialect: str) -> Case:
     noise = Random(draw(st.integers(0, 1 << 32)))
     stops = draw(st.lists(st.sampled_from(STOPS), max_size=5, unique=True))
     writer = Writer(dialect, noise, draw(st.sampled_from(["\n", "\n", "\r\n"])))
-    kinds = draw(st.lists(st.sampled_from(["text", "text", "thinking", "tool_use"]), min_size=1, max_size=3))
+    kinds = draw(
+        st.lists(st.sampled_from(["text", "text", "thinking", "tool_use"]), min_size=1, max_size=3)
+    )
     texts = [draw(st.lists(st.sampled_from(PIECES), max_size=8).map("".join)) for _ in kinds]
     blocks = [(kind, cut_up(text, noise)) for kind, text in zip(kinds, texts, strict=True)]
     ends = draw(st.booleans())

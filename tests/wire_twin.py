@@ -1,8 +1,9 @@
-"""A slow twin of the wire cutter: `json` and `holdback.reference`, whole objects in place of spans, one rule a line.
+"""A slow twin of the wire cutter: `json` and `holdback.reference`, whole objects in place of spans,
+one rule a line.
 
-It is given the frames of a stream as objects, so it knows nothing of framing, escapes or bytes; what it gives is compared
-frame by frame with what the cutter's bytes mean. Frames that it leaves alone are expected as the very bytes that came.
-"""
+It is given the frames of a stream as objects, so it knows nothing of framing, escapes or bytes;
+what it gives is compared frame by frame with what the cutter's bytes mean. Frames that it leaves
+alone are expected as the very bytes that came."""
 
 from __future__ import annotations
 
@@ -62,7 +63,11 @@ class Lane:
     @property
     def said(self) -> str:
         """What left, in one string: two halves that left apart are a character in it."""
-        return self.text[: self.sent].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return (
+            self.text[: self.sent]
+            .encode("utf-16-le", "surrogatepass")
+            .decode("utf-16-le", "surrogatepass")
+        )
 
     def feed(self, chunk: str) -> tuple[str, Any]:
         self.came += utf8(chunk)
@@ -121,9 +126,13 @@ class Lane:
         return out, None
 
     def restart(self) -> None:
-        """Behind a border: nothing ends that began before it. What was read still counts, for offsets, arming and regions."""
+        """Behind a border: nothing ends that began before it. What was read still counts, for
+        offsets, arming and regions.
+        """
         state = self.stream._state
-        border = state.scanner.window = state.scanner.given_up = state.emitted = len(state.scanner.text)
+        border = state.scanner.window = state.scanner.given_up = state.emitted = len(
+            state.scanner.text
+        )
         state.whole.occurrences += ((border, border),)
 
     def drop(self) -> None:
@@ -147,7 +156,9 @@ def token_length(entry: Any) -> int:
     return utf8(token) if isinstance(token, str) else 0
 
 
-def sort_entries(lane: Lane, columns: list[list[Any] | None], start: int, over: bool) -> list[list[Any]] | None:
+def sort_entries(
+    lane: Lane, columns: list[list[Any] | None], start: int, over: bool
+) -> list[list[Any]] | None:
     """The columns that leave with this frame, or None if its own arrays stay as they are."""
     if not lane.entries and not lane.holds and not over:
         return None
@@ -155,19 +166,27 @@ def sort_entries(lane: Lane, columns: list[list[Any] | None], start: int, over: 
     lead = next((column for column in columns if column is not None), [])
     at = start
     for row, entry in enumerate(lead):
-        values = [column[row] if column is not None and row < len(column) else ABSENT for column in columns]
+        values = [
+            column[row] if column is not None and row < len(column) else ABSENT
+            for column in columns
+        ]
         lane.entries.append((at, values))
         at += token_length(entry)
     short = max(lane.came - at, 0)
     lane.entries[held:] = [(at + short, values) for at, values in lane.entries[held:]]
-    goes = [(at < lane.left) if over else (not lane.holds or at < lane.left) for at, _ in lane.entries]
+    goes = [
+        (at < lane.left) if over else (not lane.holds or at < lane.left) for at, _ in lane.entries
+    ]
     count = goes.index(False) if False in goes else len(goes)
     if not held and count == len(goes):
         lane.entries = []
         return None
     leaving = [values for _, values in lane.entries[:count]]
     lane.entries = [] if over else lane.entries[count:]
-    return [[values[column] for values in leaving if values[column] is not ABSENT] for column in range(COLUMNS)]
+    return [
+        [values[column] for values in leaving if values[column] is not ABSENT]
+        for column in range(COLUMNS)
+    ]
 
 
 @dataclass
@@ -188,7 +207,9 @@ class Shape:
     ends_last = False
 
     def choices(self, data: Json) -> list[Json]:
-        return [c for c in data[self.list_name] if isinstance(c, dict)] if self.list_name else [data]
+        return (
+            [c for c in data[self.list_name] if isinstance(c, dict)] if self.list_name else [data]
+        )
 
     def index(self, data: Json, choice: Json) -> int:
         return choice.get("index", data[self.list_name].index(choice))
@@ -196,10 +217,17 @@ class Shape:
     def texts(self, choice: Json) -> list[Text]:
         delta = choice.get("delta") or choice.get("message") or {}
         parts = {"content": "content", "reasoning": "reasoning", "reasoning_content": "reasoning"}
-        return [Text(delta, key, parts[key]) for key in delta if key in parts and isinstance(delta[key], str)]
+        return [
+            Text(delta, key, parts[key])
+            for key in delta
+            if key in parts and isinstance(delta[key], str)
+        ]
 
     def finished(self, choice: Json) -> bool:
-        return isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] not in ("", "null")
+        return isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] not in (
+            "",
+            "null",
+        )
 
     def end(self, choice: Json, stop: str, field: str | None, lane: Lane, frames: int) -> None:
         if choice.get("finish_reason") != "stop_sequence":
@@ -220,9 +248,13 @@ class Shape:
         elif columns[0]:
             choice["logprobs"] = {"content": columns[0], "refusal": None}
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         logprobs = {"content": columns[0], "refusal": None} if columns[0] else None
-        pattern["choices"] = [{"index": index, "delta": {key: text}, "logprobs": logprobs, "finish_reason": None}]
+        pattern["choices"] = [
+            {"index": index, "delta": {key: text}, "logprobs": logprobs, "finish_reason": None}
+        ]
 
     def cut_behind(self, choice: Json, cut: Text) -> None:
         """Takes out what follows a cut text in the same frame."""
@@ -239,7 +271,9 @@ class Completions(Shape):
 
     def columns(self, choice: Json) -> list[list[Any] | None]:
         logprobs = choice.get("logprobs") or {}
-        return [logprobs[name] if isinstance(logprobs.get(name), list) else None for name in self.arrays]
+        return [
+            logprobs[name] if isinstance(logprobs.get(name), list) else None for name in self.arrays
+        ]
 
     def put(self, choice: Json, columns: list[list[Any]]) -> None:
         if any(column is not None for column in self.columns(choice)):
@@ -252,9 +286,13 @@ class Completions(Shape):
     def logprobs(self, columns: list[list[Any]]) -> Json:
         return {name: column for name, column in zip(self.arrays, columns, strict=True) if column}
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         logprobs = self.logprobs(columns) if any(columns) else None
-        pattern["choices"] = [{"index": index, "text": text, "logprobs": logprobs, "finish_reason": None}]
+        pattern["choices"] = [
+            {"index": index, "text": text, "logprobs": logprobs, "finish_reason": None}
+        ]
 
 
 class Gemini(Shape):
@@ -268,7 +306,11 @@ class Gemini(Shape):
             if part.get("thought") is True or not text:
                 found.append(Text(part, "", "border", at))
             if text:
-                found.append(Text(part, "text", "reasoning" if part.get("thought") is True else "content", at))
+                found.append(
+                    Text(
+                        part, "text", "reasoning" if part.get("thought") is True else "content", at
+                    )
+                )
         return found
 
     def finished(self, choice: Json) -> bool:
@@ -296,7 +338,9 @@ class Gemini(Shape):
         elif any(columns):
             choice["logprobsResult"] = dict(zip(names, columns, strict=False))
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         made: Json = {"text": text, "thought": True} if part == "reasoning" else {"text": text}
         choice = {"content": {"parts": [made], "role": "model"}, "index": index}
         if any(columns):
@@ -318,7 +362,11 @@ class OllamaChat(Shape):
     def texts(self, choice: Json) -> list[Text]:
         message = choice.get("message") or {}
         parts = {"content": "content", "thinking": "reasoning"}
-        return [Text(message, key, parts[key]) for key in message if key in parts and isinstance(message[key], str)]
+        return [
+            Text(message, key, parts[key])
+            for key in message
+            if key in parts and isinstance(message[key], str)
+        ]
 
     def finished(self, choice: Json) -> bool:
         return choice.get("done") is True
@@ -338,7 +386,9 @@ class OllamaChat(Shape):
         if isinstance(choice.get("logprobs"), list) or columns[0]:
             choice["logprobs"] = columns[0]
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         pattern["message"] = {"role": "assistant", key: text}
         if part == "reasoning":
             pattern["message"]["content"] = ""
@@ -354,9 +404,15 @@ class OllamaChat(Shape):
 class OllamaGenerate(OllamaChat):
     def texts(self, choice: Json) -> list[Text]:
         parts = {"response": "content", "thinking": "reasoning"}
-        return [Text(choice, key, parts[key]) for key in choice if key in parts and isinstance(choice[key], str)]
+        return [
+            Text(choice, key, parts[key])
+            for key in choice
+            if key in parts and isinstance(choice[key], str)
+        ]
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         for found in self.texts(pattern):
             pattern[found.key] = text if found.part == part else ""
         self.unfinish(pattern, columns)
@@ -367,7 +423,9 @@ class LlamaCpp(OllamaChat):
         return choice.get("index", 0)
 
     def texts(self, choice: Json) -> list[Text]:
-        return [Text(choice, "content", "content")] if isinstance(choice.get("content"), str) else []
+        return (
+            [Text(choice, "content", "content")] if isinstance(choice.get("content"), str) else []
+        )
 
     def finished(self, choice: Json) -> bool:
         return choice.get("stop") is True
@@ -389,7 +447,9 @@ class LlamaCpp(OllamaChat):
         if isinstance(choice.get("completion_probabilities"), list) or columns[0]:
             choice["completion_probabilities"] = columns[0]
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         pattern["content"] = text
         if "stop" in pattern:
             pattern["stop"] = False
@@ -403,11 +463,15 @@ class Tgi(OllamaChat):
     def texts(self, choice: Json) -> list[Text]:
         token = choice.get("token") or {}
         return (
-            [Text(token, "text", "content")] if isinstance(token.get("text"), str) and not token.get("special") else []
+            [Text(token, "text", "content")]
+            if isinstance(token.get("text"), str) and not token.get("special")
+            else []
         )
 
     def finished(self, choice: Json) -> bool:
-        return isinstance(choice.get("details"), dict) or isinstance(choice.get("generated_text"), str)
+        return isinstance(choice.get("details"), dict) or isinstance(
+            choice.get("generated_text"), str
+        )
 
     def end(self, choice: Json, stop: str, field: str | None, lane: Lane, frames: int) -> None:
         if isinstance(choice.get("details"), dict):
@@ -429,7 +493,9 @@ class Tgi(OllamaChat):
     def put(self, choice: Json, columns: list[list[Any]]) -> None:
         pass
 
-    def make(self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]) -> None:
+    def make(
+        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+    ) -> None:
         pattern["token"]["text"] = text
         for name in ("generated_text", "details"):
             if name in pattern:
@@ -497,7 +563,11 @@ class Twin:
 
     def settle(self, frame: Frame) -> None:
         shape, data = self.shape, copy.deepcopy(frame.data)
-        choices = shape.choices(data) if not shape.list_name or isinstance(data.get(shape.list_name), list) else []
+        choices = (
+            shape.choices(data)
+            if not shape.list_name or isinstance(data.get(shape.list_name), list)
+            else []
+        )
         indexed = [(shape.index(data, choice), choice) for choice in choices]
         if shape.is_error(data) and not any(
             t.part != "border" and t.holder[t.key] for c in choices for t in shape.texts(c)
@@ -535,7 +605,10 @@ class Twin:
 
     def state(self, index: int) -> State:
         if index not in self.states:
-            lanes = Lane(self.stops, self.options, self.options.skip_chars), Lane(self.stops, self.options, 0)
+            lanes = (
+                Lane(self.stops, self.options, self.options.skip_chars),
+                Lane(self.stops, self.options, 0),
+            )
             self.states[index] = State(*lanes)
         return self.states[index]
 
@@ -598,7 +671,11 @@ class Twin:
         state.closed = True
         field = self.options.stop_field
         if field == "auto":
-            field = ("matched_stop" if self.matched_stop else "stop_reason") if self.shape.done else None
+            field = (
+                ("matched_stop" if self.matched_stop else "stop_reason")
+                if self.shape.done
+                else None
+            )
         self.shape.end(choice, stop, field, state.content, state.frames)
 
     def write(self, frame: Frame, data: Json, choices: list[Json], keep: list[Json]) -> None:
@@ -607,15 +684,20 @@ class Twin:
             if name is None:
                 return
             if keep:
-                data[name] = [c for c in data[name] if not isinstance(c, dict) or any(c is k for k in keep)]
+                data[name] = [
+                    c for c in data[name] if not isinstance(c, dict) or any(c is k for k in keep)
+                ]
             elif self.options.on_match == "drain" and any(
                 isinstance(data.get(k), dict) for k in ("usage", "usageMetadata")
             ):
                 data[name] = []
             else:
                 return
-        # Text that was held leaves in the spelling in which it came, so such a frame is compared by its meaning.
-        self.out.append(frame if data == frame.data and not self.touched else Frame(data, frame.name))
+        # Text that was held leaves in the spelling in which it came, so such a frame is compared by
+        # its meaning.
+        self.out.append(
+            frame if data == frame.data and not self.touched else Frame(data, frame.name)
+        )
 
     def flush_made(self, index: int, state: State, part: str) -> Any:
         lane = state.lane(part)
@@ -623,7 +705,10 @@ class Twin:
             lane.restart()
             return None
         text, match = lane.flush()
-        columns = [[v[column] for _, v in lane.entries if v[column] is not ABSENT] for column in range(COLUMNS)]
+        columns = [
+            [v[column] for _, v in lane.entries if v[column] is not ABSENT]
+            for column in range(COLUMNS)
+        ]
         lane.entries = []
         made = copy.deepcopy(self.pattern.data)
         self.shape.make(made, index, state.key[part], part, text, columns)
@@ -637,11 +722,15 @@ class Twin:
                     state.lane(part).drop()
                 elif match := self.flush_made(index, state, part):
                     state.matched = match.stop
-                    self.matches.append((match.stop, index, part == "reasoning", state.lane(part).span(match)))
+                    self.matches.append(
+                        (match.stop, index, part == "reasoning", state.lane(part).span(match))
+                    )
 
     def over(self) -> bool:
         states = self.states.values()
-        return len(states) >= self.options.choices and all(s.finished or s.matched is not None for s in states)
+        return len(states) >= self.options.choices and all(
+            s.finished or s.matched is not None for s in states
+        )
 
     def done(self) -> None:
         if self.shape.done:
@@ -658,13 +747,22 @@ class Twin:
 
     def finish(self) -> None:
         self.flush(drop=False)
-        if self.ended or not self.over() or all(state.matched is None for state in self.states.values()):
+        if (
+            self.ended
+            or not self.over()
+            or all(state.matched is None for state in self.states.values())
+        ):
             return
         for index, state in self.states.items():
             if state.matched is not None and not state.closed and self.pattern is not None:
                 made = copy.deepcopy(self.pattern.data)
                 self.shape.make(
-                    made, index, state.key.get("content", "content"), "content", "", [[] for _ in range(COLUMNS)]
+                    made,
+                    index,
+                    state.key.get("content", "content"),
+                    "content",
+                    "",
+                    [[] for _ in range(COLUMNS)],
                 )
                 self.end(self.shape.choices(made)[0], state, state.matched)
                 self.out.append(Frame(made, self.pattern.name))

@@ -83,7 +83,10 @@ class Anthropic(Events):
         elif kind == "message_delta":
             self.flush()
             if self.matched:
-                data["delta"] |= {"stop_reason": "stop_sequence", "stop_sequence": self.matched[1]} | self.field()
+                data["delta"] |= {
+                    "stop_reason": "stop_sequence",
+                    "stop_sequence": self.matched[1],
+                } | self.field()
                 self.told = True
             self.put(frame, data, bool(self.matched))
         elif kind == "message_stop":
@@ -103,7 +106,9 @@ class Anthropic(Events):
     def block(self, frame: Frame, data: Json) -> None:
         holder = data.get("delta") or data.get("content_block") or {}
         text = {"text_delta": "text", "text": "text"}.get(holder.get("type", ""))
-        thinking = {"thinking_delta": "thinking", "thinking": "thinking"}.get(holder.get("type", ""))
+        thinking = {"thinking_delta": "thinking", "thinking": "thinking"}.get(
+            holder.get("type", "")
+        )
         name = text or (thinking if self.options.cut_reasoning else None)
         starts = data["type"] == "content_block_start"
         if not name or not isinstance(holder.get(name), str) or (starts and not holder[name]):
@@ -136,8 +141,13 @@ class Anthropic(Events):
             self.own({"type": "content_block_stop", "index": self.matched[0][1]})
             self.closed = True
         if not self.told:
-            delta = {"stop_reason": "stop_sequence", "stop_sequence": self.matched[1]} | self.field()
-            self.own({"type": "message_delta", "delta": delta, "usage": {"output_tokens": self.tokens}})
+            delta = {
+                "stop_reason": "stop_sequence",
+                "stop_sequence": self.matched[1],
+            } | self.field()
+            self.own(
+                {"type": "message_delta", "delta": delta, "usage": {"output_tokens": self.tokens}}
+            )
             self.told = True
 
     def flush_lane(self, key: Key, lane: Lane) -> Any:
@@ -200,7 +210,9 @@ class Responses(Events):
         if self.matched:
             self.drained(frame, data, kind)
             return
-        if kind in ("output_text.delta", "reasoning_text.delta") and (not reasoning or self.options.cut_reasoning):
+        if kind in ("output_text.delta", "reasoning_text.delta") and (
+            not reasoning or self.options.cut_reasoning
+        ):
             self.delta(frame, data, key)
             return
         if kind in ("output_text.done", "reasoning_text.done"):
@@ -235,7 +247,9 @@ class Responses(Events):
 
     def remember(self, data: Json, kind: str) -> None:
         if kind == "output_text.annotation.added":
-            self.told_of((data.get("output_index", 0), data.get("content_index", 0)))[0].append(data["annotation"])
+            self.told_of((data.get("output_index", 0), data.get("content_index", 0)))[0].append(
+                data["annotation"]
+            )
         if kind in ("created", "in_progress"):
             self.response = data["response"]
         elif kind == "output_item.added":
@@ -310,28 +324,59 @@ class Responses(Events):
         place = {"item_id": self.item_id, "output_index": output, "content_index": content}
         notes, probs = self.told_of((output, content))
         if self.closed < 1:
-            self.numbered_own(f"{name}.done", **place, text=lane.said, **({} if reasoning else {"logprobs": probs}))
+            self.numbered_own(
+                f"{name}.done",
+                **place,
+                text=lane.said,
+                **({} if reasoning else {"logprobs": probs}),
+            )
         if self.part is not None and isinstance(self.part.get("text"), str):
             part = (
                 self.part
                 | {"text": lane.said}
                 | ({"logprobs": probs} if isinstance(self.part.get("logprobs"), list) else {})
-                | ({"annotations": notes} if notes and isinstance(self.part.get("annotations"), list) else {})
+                | (
+                    {"annotations": notes}
+                    if notes and isinstance(self.part.get("annotations"), list)
+                    else {}
+                )
             )
         else:
-            part = {"type": name, "text": lane.said} | ({} if reasoning else {"annotations": notes, "logprobs": probs})
+            part = {"type": name, "text": lane.said} | (
+                {} if reasoning else {"annotations": notes, "logprobs": probs}
+            )
         if self.closed < 2:
             self.numbered_own("content_part.done", **place, part=part)
         parts = [*self.parts, part]
         if self.item is not None:
-            item = self.item | {"content": parts} | ({"status": "completed"} if "status" in self.item else {})
+            item = (
+                self.item
+                | {"content": parts}
+                | ({"status": "completed"} if "status" in self.item else {})
+            )
         elif reasoning:
-            item = {"id": self.item_id, "type": "reasoning", "status": "completed", "summary": [], "content": parts}
+            item = {
+                "id": self.item_id,
+                "type": "reasoning",
+                "status": "completed",
+                "summary": [],
+                "content": parts,
+            }
         else:
-            item = {"id": self.item_id, "type": "message", "status": "completed", "role": "assistant", "content": parts}
+            item = {
+                "id": self.item_id,
+                "type": "message",
+                "status": "completed",
+                "role": "assistant",
+                "content": parts,
+            }
         if self.closed < 3:
             self.numbered_own("output_item.done", output_index=output, item=item)
-        base = self.response if self.response is not None else {"id": "", "object": "response", "status": "completed"}
+        base = (
+            self.response
+            if self.response is not None
+            else {"id": "", "object": "response", "status": "completed"}
+        )
         response = base | {"output": [*self.items, item]}
         self.complete(response, stop)
         self.numbered_own("completed", response=response)
@@ -348,7 +393,10 @@ class Responses(Events):
     def drained(self, frame: Frame, data: Json, kind: str) -> None:
         assert self.matched
         (output, content, _), stop, _ = self.matched
-        here = "output_index" in data and (data["output_index"], data.get("content_index", 0)) == (output, content)
+        here = "output_index" in data and (data["output_index"], data.get("content_index", 0)) == (
+            output,
+            content,
+        )
         if kind in ("completed", "incomplete"):
             response = data["response"]
             del response["output"][output + 1 :]

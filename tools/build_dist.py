@@ -1,9 +1,11 @@
-"""Builds what is published: the sdist, and from the sdist a wheel for each interpreter present and one stable-ABI wheel.
+"""Builds what is published: the sdist, and from the sdist a wheel for each interpreter present and
+one stable-ABI wheel.
 
-`build_dist.py sdist` stops after the sdist; `build_dist.py wheels FILE` builds from an sdist that is there already.
+`build_dist.py sdist` stops after the sdist; `build_dist.py wheels FILE` builds from an sdist that
+is there already.
 
-Wheels never come from the checkout: a file that the sdist forgot would be missing on every machine that has no wheel.
-Free-threaded interpreters have no stable ABI before 3.15 and get a wheel each.
+Wheels never come from the checkout: a file that the sdist forgot would be missing on every machine
+that has no wheel. Free-threaded interpreters have no stable ABI before 3.15 and get a wheel each.
 """
 
 from __future__ import annotations
@@ -22,9 +24,13 @@ DIST = ROOT / "dist"
 
 
 def maturin(*arguments: str, within: Path) -> None:
-    """Run maturin of this virtual environment; its cargo output goes to one place, so that dependencies compile once."""
+    """Run maturin of this virtual environment; its cargo output goes to one place, so that
+    dependencies compile once.
+    """
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target" / "dist")}
-    subprocess.run([sys.executable, "-m", "maturin", *arguments], cwd=within, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "maturin", *arguments], cwd=within, env=environment, check=True
+    )
 
 
 def build_sdist() -> Path:
@@ -50,7 +56,16 @@ def build_wheels(sdist: Path) -> None:
         source = unpacked(sdist, Path(place))
         for interpreter in found:
             print(f"== wheel for {interpreter.tag}", flush=True)
-            maturin("build", "--release", "--locked", "-i", interpreter.path, "--out", str(DIST), within=source)
+            maturin(
+                "build",
+                "--release",
+                "--locked",
+                "-i",
+                interpreter.path,
+                "--out",
+                str(DIST),
+                within=source,
+            )
         with_gil = [interpreter for interpreter in found if not interpreter.free_threaded]
         if with_gil:
             print("== wheel for the stable ABI", flush=True)

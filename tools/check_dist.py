@@ -2,8 +2,8 @@
 
 `--partial`: this machine builds only some of it; `--tag v1.2.3`: the version must be this one.
 
-What others check better is left to them: `twine check --strict` reads the metadata, `abi3audit --strict` the symbols.
-"""
+What others check better is left to them: `twine check --strict` reads the metadata, `abi3audit
+--strict` the symbols."""
 
 from __future__ import annotations
 
@@ -31,13 +31,23 @@ IN_WHEEL = re.compile(
 )
 NEVER = re.compile(r"__pycache__|\.pyc$|\.so\.|(^|/)\.|hypothesis|(^|/)(tests|target)/")
 
-IN_SDIST = ["Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"]
+IN_SDIST = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "PKG-INFO",
+]
 IN_SDIST += ["src/lib.rs", "build.rs", "python/holdback/__init__.py", "python/holdback/py.typed"]
 
 
 def version() -> str:
     """The version, which is written in Cargo.toml and nowhere else."""
-    found = re.search(r'^version = "([^"]+)"', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        r'^version = "([^"]+)"', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert found
     return found[1]
 
@@ -51,8 +61,12 @@ def wheel_errors(path: Path) -> Iterator[str]:
         yield f"{path.stat().st_size} bytes, more than {WHEEL_LIMIT}: a debug build, or symbols that were not stripped?"
     with zipfile.ZipFile(path) as wheel:
         names = [name for name in wheel.namelist() if not name.endswith("/")]
-        info = email.message_from_bytes(wheel.read(next(n for n in names if n.endswith(".dist-info/WHEEL"))))
-        metadata = email.message_from_bytes(wheel.read(next(n for n in names if n.endswith(".dist-info/METADATA"))))
+        info = email.message_from_bytes(
+            wheel.read(next(n for n in names if n.endswith(".dist-info/WHEEL")))
+        )
+        metadata = email.message_from_bytes(
+            wheel.read(next(n for n in names if n.endswith(".dist-info/METADATA")))
+        )
     modules = [name for name in names if MODULE.fullmatch(name)]
     if len(modules) != 1:
         yield f"{len(modules)} compiled modules: {modules}"
@@ -79,7 +93,10 @@ def missing(names: list[str]) -> Iterator[str]:
     """Every Python file of the checkout must be in the wheel, and the licence."""
     package = ROOT / "python"
     for path in sorted((package / "holdback").rglob("*")):
-        if path.suffix in (".py", ".pyi", ".typed", ".json", ".txt") and "__pycache__" not in path.parts:
+        if (
+            path.suffix in (".py", ".pyi", ".typed", ".json", ".txt")
+            and "__pycache__" not in path.parts
+        ):
             name = path.relative_to(package).as_posix()
             if name not in names:
                 yield name
@@ -97,7 +114,9 @@ def suffix_errors(module: str, tags: set[tuple[str, str]]) -> Iterator[str]:
         expected = r"_core\.pyd" if windows else r"_core\.abi3\.so"
     else:
         number = abi.removeprefix("cp")
-        expected = rf"_core\.cp{number}-win\w*\.pyd" if windows else rf"_core\.cpython-{number}-[\w-]+\.so"
+        expected = (
+            rf"_core\.cp{number}-win\w*\.pyd" if windows else rf"_core\.cpython-{number}-[\w-]+\.so"
+        )
     if not re.search(expected + "$", module):
         yield f"{module} in a wheel for {abi}"
 
@@ -114,7 +133,9 @@ def sdist_errors(path: Path) -> Iterator[str]:
     yield from (f"is missing: {name}" for name in IN_SDIST if name not in names)
     yield from (f"is missing: {name}" for name in rust_sources() if name not in names)
     yield from (
-        f"does not belong there: {name}" for name in names if re.search(r"\.(so|pyd|pyc)$|^(target|dist|\.venv)/", name)
+        f"does not belong there: {name}"
+        for name in names
+        if re.search(r"\.(so|pyd|pyc)$|^(target|dist|\.venv)/", name)
     )
 
 
@@ -141,15 +162,23 @@ def main() -> int:
         if len(sdists) != 1:
             errors.append(f"{len(sdists)} sdists in dist/")
     if "--tag" in sys.argv and f"v{version()}" not in sys.argv:
-        errors.append(f"Cargo.toml says {version()}, the tag says {sys.argv[sys.argv.index('--tag') + 1]}")
+        errors.append(
+            f"Cargo.toml says {version()}, the tag says {sys.argv[sys.argv.index('--tag') + 1]}"
+        )
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     stable = [str(path) for path in wheels if "-abi3-" in path.name]
     checks = [["twine", "check", "--strict", *map(str, [*sdists, *wheels])]]
     if stable:
         checks.append(["abi3audit", "--strict", "--verbose", *stable])
-    failed = [command for command in checks if subprocess.run([sys.executable, "-m", *command], check=False).returncode]
-    print(f"{len(wheels)} wheels, {len(sdists)} sdist, {len(errors)} errors, {len(failed)} checks failed")
+    failed = [
+        command
+        for command in checks
+        if subprocess.run([sys.executable, "-m", *command], check=False).returncode
+    ]
+    print(
+        f"{len(wheels)} wheels, {len(sdists)} sdist, {len(errors)} errors, {len(failed)} checks failed"
+    )
     return 1 if errors or failed else 0
 
 

@@ -1,8 +1,7 @@
 """For the site: what docstrings write for editors and Python, said in Markdown.
 
-``:class:`X``` becomes a link or code, and an example (``>>>``) becomes a block of code; in Markdown it would be a
-quotation in a quotation in a quotation.
-"""
+``:class:`X``` becomes a link or code, and an example (``>>>``) becomes a block of code; in Markdown
+it would be a quotation in a quotation in a quotation."""
 
 from __future__ import annotations
 
@@ -29,7 +28,9 @@ class Site(griffe.Extension):
 
 
 def show_overloads(cls: griffe.Class) -> None:
-    """A stub has nothing but the overloads of a method; the last one, which has the docstring, stands for all."""
+    """A stub has nothing but the overloads of a method; the last one, which has the docstring,
+    stands for all.
+    """
     for name, overloads in cls.overloads.items():
         if overloads and name not in cls.members:
             *_, method = overloads

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-OLDEST, NEWEST = 10, 15  # minor versions; free-threaded builds from 3.14 on, the first that PyO3 supports
+OLDEST, NEWEST = (
+    10,
+    15,
+)  # minor versions; free-threaded builds from 3.14 on, the first that PyO3 supports
 FREE_THREADED_FROM = 14
 
 PROBE = """
@@ -44,9 +47,14 @@ def candidates() -> Iterator[str]:
     for minor in range(OLDEST, NEWEST + 1):
         yield f"python3.{minor}"
         yield f"python3.{minor}t"
-    for home in (Path.home() / ".pyenv" / "versions", Path.home() / ".local" / "share" / "uv" / "python"):
+    for home in (
+        Path.home() / ".pyenv" / "versions",
+        Path.home() / ".local" / "share" / "uv" / "python",
+    ):
         yield from (str(path) for path in sorted(home.glob("*/bin/python3.*[0-9t]"), reverse=True))
-    if "RUNNER_TOOL_CACHE" in os.environ:  # where the workflows' set-up step puts them: Python/VERSION/ARCHITECTURE
+    if (
+        "RUNNER_TOOL_CACHE" in os.environ
+    ):  # where the workflows' set-up step puts them: Python/VERSION/ARCHITECTURE
         cache = Path(os.environ["RUNNER_TOOL_CACHE"]) / "Python"
         yield from (str(path) for path in sorted(cache.glob("3.*/*/python.exe"), reverse=True))
         yield from (str(path) for path in sorted(cache.glob("3.*/*/bin/python3"), reverse=True))
@@ -55,14 +63,18 @@ def candidates() -> Iterator[str]:
 def ask(command: str) -> Interpreter | None:
     """The interpreter behind a name, or ``None`` when it is missing, broken or not supported."""
     try:
-        done = subprocess.run([command, "-c", PROBE], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            [command, "-c", PROBE], capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     words = done.stdout.split(maxsplit=5)
     if done.returncode != 0 or len(words) != 6 or words[0] != "cpython" or words[1] != "3":
         return None
     found = Interpreter(words[5].strip(), int(words[2]), int(words[3]), words[4] == "1")
-    supported = OLDEST <= found.minor <= NEWEST and (not found.free_threaded or found.minor >= FREE_THREADED_FROM)
+    supported = OLDEST <= found.minor <= NEWEST and (
+        not found.free_threaded or found.minor >= FREE_THREADED_FROM
+    )
     return found if supported else None
 
 

@@ -1,9 +1,10 @@
-"""Installs each file of dist/ as a user would and tests it there: a fresh environment, outside the checkout.
+"""Installs each file of dist/ as a user would and tests it there: a fresh environment, outside the
+checkout.
 
-The tests, README and docs are copied beside it; the sources are not, so that nothing but the installed package can be
-imported. The stable-ABI wheel is tried on the oldest and the newest interpreter, the sdist on the newest (pip builds it,
-which needs the Rust toolchain and the package registry, nothing else).
-"""
+The tests, README and docs are copied beside it; the sources are not, so that nothing but the
+installed package can be imported. The stable-ABI wheel is tried on the oldest and the newest
+interpreter, the sdist on the newest (pip builds it, which needs the Rust toolchain and the package
+registry, nothing else)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def pairs() -> Iterator[tuple[Path, Interpreter]]:
     for wheel in sorted(DIST.glob("*.whl")):
         abis = {tag.abi for tag in parse_wheel_filename(wheel.name)[3]}
         if "abi3" in abis:
-            yield from ((wheel, interpreter) for interpreter in dict.fromkeys([with_gil[0], with_gil[-1]]))
+            yield from (
+                (wheel, interpreter) for interpreter in dict.fromkeys([with_gil[0], with_gil[-1]])
+            )
         else:
             yield from ((wheel, interpreter) for interpreter in found if interpreter.tag in abis)
     yield from ((sdist, with_gil[-1]) for sdist in sorted(DIST.glob("*.tar.gz")))
@@ -40,7 +43,14 @@ def pairs() -> Iterator[tuple[Path, Interpreter]]:
 
 def run(*command: str, within: Path) -> str:
     """Run a command and return what it printed; its own words if it fails."""
-    done = subprocess.run(command, cwd=within, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=within,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         print(done.stdout)
         raise SystemExit(f"failed: {' '.join(command)}")
@@ -52,7 +62,9 @@ def try_out(artifact: Path, interpreter: Interpreter) -> str:
     with tempfile.TemporaryDirectory(prefix="holdback-") as name:
         place = Path(name)
         run(interpreter.path, "-m", "venv", "env", within=place)
-        python = next(str(path) for path in (place / "env").glob("*/python*") if path.stem == "python")
+        python = next(
+            str(path) for path in (place / "env").glob("*/python*") if path.stem == "python"
+        )
         pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
         run(*pip, "--upgrade", "pip>=25.1", within=place)
         run(*pip, str(artifact), within=place)
@@ -64,8 +76,21 @@ def try_out(artifact: Path, interpreter: Interpreter) -> str:
                 shutil.copy(source, place / part)
         run(*pip, "--group", "test", within=place)
         for line in run(python, "-c", WHERE, within=place).splitlines():
-            assert Path(line).resolve().is_relative_to((place / "env").resolve()), f"imported from {line}"
-        said = run(python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-m", "not tree", "tests", within=place)
+            assert Path(line).resolve().is_relative_to((place / "env").resolve()), (
+                f"imported from {line}"
+            )
+        said = run(
+            python,
+            "-m",
+            "pytest",
+            "--quiet",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not tree",
+            "tests",
+            within=place,
+        )
         return said.strip().splitlines()[-1]
 
 

@@ -1,9 +1,9 @@
-"""Rivals at the same job, each behind one adapter, each the way its own users would use it. What is not installed is left out.
+"""Peers at the same job, each behind one adapter, each the way its own users would use it. What is
+not installed is left out.
 
-A `Peer` is a class: `build` makes what streams may share (once for a stop list), an instance is one stream with `feed` and
-`flush`. `feed` gives (text that may be sent, stop or None); after a stop the stream is over.
-Adding a rival is adding a class to one of the modules here, and to `PEERS`.
-"""
+A `Peer` is a class: `build` makes what streams may share (once for a stop list), an instance is one
+stream with `feed` and `flush`. `feed` gives (text that may be sent, stop or None); after a stop the
+stream is over. Adding a peer is adding a class to one of the modules here, and to `PEERS`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from functools import cache
 
 from .contract import Peer
 
-# The order of the tables. Module, then classes; a module that cannot be imported has nothing to show.
+# The order of the tables. Module, then classes; a module that cannot be imported has nothing to
+# show.
 PEERS = {
     "plain": ["Textbook", "Alternation"],
     "engines": ["VLLM", "SGLang", "TGI", "LlamaCppPython"],
@@ -26,7 +27,7 @@ PEERS = {
 
 
 def find() -> Iterator[type[Peer]]:
-    """Every rival whose library is here."""
+    """Every peer whose library is here."""
     for module, names in PEERS.items():
         try:
             found = importlib.import_module(f".{module}", __name__)
@@ -37,7 +38,7 @@ def find() -> Iterator[type[Peer]]:
 
 @cache
 def installed() -> dict[str, type[Peer]]:
-    """Rivals by their names in the tables."""
+    """Peers by their names in the tables."""
     return {peer.name: peer for peer in find()}
 
 

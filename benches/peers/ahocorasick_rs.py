@@ -11,7 +11,9 @@ from .contract import Found, Window, window
 
 
 class AhoCorasickRs(Window):
-    """All matches of tail and chunk (there is no call for the first one), of which the first counts."""
+    """All matches of tail and chunk (there is no call for the first one), of which the first
+    counts.
+    """
 
     name = "ahocorasick_rs"
     rule = "find_matches_as_indexes over tail and chunk; earliest end decides"

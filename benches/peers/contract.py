@@ -1,4 +1,6 @@
-"""What a rival looks like, and the loop that most libraries leave to their users: keep a tail, search tail and chunk."""
+"""What a peer looks like, and the loop that most libraries leave to their users: keep a tail,
+search tail and chunk.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ Found = tuple[int, str]  # where a stop begins in the text searched, and the sto
 
 
 class Peer:
-    """One stream of a rival."""
+    """One stream of a peer."""
 
     name: ClassVar[str]
     rule: ClassVar[str]  # how it decides, for the notes of the tables
@@ -30,7 +32,8 @@ class Peer:
 
 
 class Window(Peer):
-    """Holds one character less than the longest stop has, always; `search` looks at what was held and the chunk.
+    """Holds one character less than the longest stop has, always; `search` looks at what was held
+    and the chunk.
 
     `shared` is (search, size of the window).
     """

@@ -11,7 +11,9 @@ from .contract import Found, Window, window
 
 
 class Daachorse(Window):
-    """All matches of tail and chunk (there is no call for the first one), of which the first counts."""
+    """All matches of tail and chunk (there is no call for the first one), of which the first
+    counts.
+    """
 
     name = "daachorse"
     rule = "CharwiseDoubleArrayAhoCorasick.find over tail and chunk; earliest end decides"

@@ -1,8 +1,8 @@
-"""The rules of serving engines, restated: what they do with decoded text, with the tokenizer taken out.
+"""The rules of serving engines, restated: what they do with decoded text, with the tokenizer taken
+out.
 
-Written from how these engines behave, so that the cost of a rule can be compared; none of their code is here. The time
-that some of them spend on decoding again is not counted.
-"""
+Written from how these engines behave, so that the cost of a rule can be compared; none of their
+code is here. The time that some of them spend on decoding again is not counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .contract import Peer
 
 
 class VLLM(Peer):
-    """Keeps the whole answer; looks for each stop near its end; the one that ends first wins; holds a full window."""
+    """Keeps the whole answer; looks for each stop near its end; the one that ends first wins; holds
+    a full window.
+    """
 
     name = "vLLM's rule"
     rule = "str.find for each stop near the end of the whole answer; earliest end decides"
@@ -45,7 +47,9 @@ class VLLM(Peer):
 
 
 class SGLang(Peer):
-    """Joins the last tokens, as many as the longest stop could have; sends nothing while their end may begin a stop."""
+    """Joins the last tokens, as many as the longest stop could have; sends nothing while their end
+    may begin a stop.
+    """
 
     name = "SGLang's rule"
     rule = "the last tokens joined, each stop looked for with `in`; nothing is sent while a suffix begins a stop"
@@ -77,10 +81,14 @@ class SGLang(Peer):
 
 
 class TGI(Peer):
-    """A pattern for each stop that must match at the end of a token; holds nothing, so the stop is sent too."""
+    """A pattern for each stop that must match at the end of a token; holds nothing, so the stop is
+    sent too.
+    """
 
     name = "TGI's rule"
-    rule = "one pattern for each stop, at the end of the last 200 to 300 characters; nothing is held"
+    rule = (
+        "one pattern for each stop, at the end of the last 200 to 300 characters; nothing is held"
+    )
 
     def __init__(self, shared: Any) -> None:
         self.patterns, self.tail = shared, ""
@@ -103,7 +111,9 @@ class TGI(Peer):
 
 
 class LlamaCppPython(Peer):
-    """Joins the bytes of all tokens every time; the stop that begins first wins; holds the longest possible beginning."""
+    """Joins the bytes of all tokens every time; the stop that begins first wins; holds the longest
+    possible beginning.
+    """
 
     name = "llama-cpp-python's rule"
     rule = "all bytes joined and searched at every token; earliest start decides"

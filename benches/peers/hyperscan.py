@@ -37,7 +37,8 @@ class Hyperscan(Scanning):
         def hit(index: int, start: int, end: int, flags: int, context: object) -> None:
             hits.append((end, index))
 
-        # A stream of version 0.9 keeps neither its database nor the callback alive; these references do.
+        # A stream of version 0.9 keeps neither its database nor the callback alive; these
+        # references do.
         self.kept = database, hit
         self.opened = database.stream(match_event_handler=hit)
         self.scan = self.opened.__enter__().scan

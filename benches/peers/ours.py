@@ -1,4 +1,7 @@
-"""Holdback and the floor, behind the adapter that the rivals have. Both are called without anything between."""
+"""Holdback and the floor, behind the adapter that the peers have.
+
+Both are called without anything between.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,10 @@ class Pyperscan(Scanning):
 
     @classmethod
     def build(cls, stops: Sequence[str]) -> Any:
-        patterns = [pyperscan.Pattern(re.escape(stop).encode(), tag=index) for index, stop in enumerate(stops)]
+        patterns = [
+            pyperscan.Pattern(re.escape(stop).encode(), tag=index)
+            for index, stop in enumerate(stops)
+        ]
         return pyperscan.StreamDatabase(*patterns), stops, window(stops)
 
     def __init__(self, shared: Any) -> None:

@@ -1,4 +1,6 @@
-"""What the two bindings of Hyperscan share: its stream keeps the state over chunks of bytes and reports where stops end."""
+"""What the two bindings of Hyperscan share: its stream keeps the state over chunks of bytes and
+reports where stops end.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from .contract import Peer
 
 
 class Scanning(Peer):
-    """Holds a full window all the same: how much of a stop has been seen, the library does not tell.
+    """Holds a full window all the same: how much of a stop has been seen, the library does not
+    tell.
 
     A subclass sets `scan`, which appends (end in bytes of the stream, index of the stop) to `hits`.
     """

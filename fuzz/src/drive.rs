@@ -1,7 +1,8 @@
 //! Fuzzing without a fuzzer, for toolchains that have none: `drive SECONDS [TARGET...]`.
 //!
-//! Random inputs and changed regressions, one target after the other. It knows nothing of coverage, so it finds less than
-//! cargo-fuzz in the same time. A panic prints the input, which becomes a file in `regressions/TARGET/`.
+//! Random inputs and changed regressions, one target after the other. It knows nothing of coverage,
+//! so it finds less than cargo-fuzz in the same time. A panic prints the input, which becomes a
+//! file in `regressions/TARGET/`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -75,7 +76,10 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let seconds = arguments.next().and_then(|word| word.parse().ok()).unwrap_or(10_u64);
     let names: Vec<String> = arguments.collect();
-    let chosen: Vec<_> = ALL.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name)).collect();
+    let chosen: Vec<_> = ALL
+        .iter()
+        .filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name))
+        .collect();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = now.map_or(1, |time| time.as_secs());
     let share = Duration::from_secs(seconds) / u32::try_from(chosen.len().max(1)).unwrap_or(1);

@@ -1,4 +1,5 @@
-//! Streams with arming, regions and whole markers. No oracle here: what must hold for any cutting, and after any snapshot.
+//! Streams with arming, regions and whole markers. No oracle here: what must hold for any cutting,
+//! and after any snapshot.
 
 use holdback::{Frozen, Include, Matcher, Place, Scope, Snapshot, StopSet, StreamOptions};
 
@@ -27,16 +28,19 @@ impl Fields<'_> {
 fn stream(fields: &mut Fields<'_>) -> Option<Matcher> {
     let stops = fields.words(3, 4);
     let flags = fields.byte();
-    let region = (flags & 0b1 != 0).then(|| (fields.word(2).into_bytes(), fields.word(2).into_bytes()));
+    let region =
+        (flags & 0b1 != 0).then(|| (fields.word(2).into_bytes(), fields.word(2).into_bytes()));
     let scope = Scope {
-        arm_after: u64::from(flags >> 5),
-        start_asleep: region.is_some() && flags & 0b10 != 0,
-        asleep_inside: region.into_iter().collect(),
-        keep_whole: fields.words(2, 4).into_iter().map(String::into_bytes).collect(),
+        min_chars: u64::from(flags >> 5),
+        start_inside: region.is_some() && flags & 0b10 != 0,
+        ignore_inside: region.into_iter().collect(),
+        atomic: fields.words(2, 4).into_iter().map(String::into_bytes).collect(),
     };
     let include_stop = match flags & 0b1100 {
         0 => Include::All,
-        0b0100 => Include::Only(stops.iter().take(1).map(|stop| stop.clone().into_bytes()).collect()),
+        0b0100 => {
+            Include::Only(stops.iter().take(1).map(|stop| stop.clone().into_bytes()).collect())
+        }
         _ => Include::None,
     };
     let set = StopSet::new(&stops).expect("the stops of the target are valid");
@@ -44,15 +48,18 @@ fn stream(fields: &mut Fields<'_>) -> Option<Matcher> {
 }
 
 fn restored(matcher: &Matcher, snapshot: Snapshot) -> Option<Matcher> {
-    Matcher::text(matcher.set().clone(), &matcher.options()).expect("options that were accepted before").restore(snapshot)
+    Matcher::text(matcher.set().clone(), &matcher.options())
+        .expect("options that were accepted before")
+        .restore(snapshot)
 }
 
 fn found(matcher: &Matcher) -> Option<(usize, u64, u64)> {
     matcher.matched().map(|m| (m.index, m.start, m.end))
 }
 
-/// Character by character, and in chunks: the same text comes out, the same is held, the same stop ends it. Between chunks the
-/// second stream is armed, disarmed, and put through a snapshot; the first is armed and disarmed at the same places.
+/// Character by character, and in chunks: the same text comes out, the same is held, the same stop
+/// ends it. Between chunks the second stream is armed, disarmed, and put through a snapshot; the
+/// first is armed and disarmed at the same places.
 pub fn scope(data: &[u8]) {
     let mut fields = Fields(data);
     let Some(mut single) = stream(&mut fields) else { return };
@@ -67,25 +74,45 @@ pub fn scope(data: &[u8]) {
             let advance = chunked.advance(&chunk);
             many += advance.released + advance.passed;
             chunk.clear();
-            assert_eq!((found(&single), one, single.held_len()), (found(&chunked), many, chunked.held_len()), "{data:?}");
+            assert_eq!(
+                (found(&single), one, single.held_len()),
+                (found(&chunked), many, chunked.held_len()),
+                "{data:?}"
+            );
             if single.matched().is_some() {
                 return;
             }
-            assert_eq!((one + single.held_len()) as u64, single.seen(), "emitted and held are all of it: {data:?}");
+            assert_eq!(
+                (one + single.held_len()) as u64,
+                single.seen(),
+                "emitted and held are all of it: {data:?}"
+            );
             match byte >> 5 & 3 {
-                1 => [&mut single, &mut chunked].into_iter().for_each(|stream| stream.set_armed(false)),
-                2 => [&mut single, &mut chunked].into_iter().for_each(|stream| stream.set_armed(true)),
-                3 => chunked = restored(&chunked, chunked.snapshot()).expect("a snapshot of a stream restores it"),
+                1 => [&mut single, &mut chunked]
+                    .into_iter()
+                    .for_each(|stream| stream.set_armed(false)),
+                2 => [&mut single, &mut chunked]
+                    .into_iter()
+                    .for_each(|stream| stream.set_armed(true)),
+                3 => {
+                    chunked = restored(&chunked, chunked.snapshot())
+                        .expect("a snapshot of a stream restores it");
+                }
                 _ => {}
             }
         }
     }
     let advance = chunked.advance(&chunk);
     many += advance.released + advance.passed;
-    assert_eq!((found(&single), one + single.flush()), (found(&chunked), many + chunked.flush()), "{data:?}");
+    assert_eq!(
+        (found(&single), one + single.flush()),
+        (found(&chunked), many + chunked.flush()),
+        "{data:?}"
+    );
 }
 
-/// A snapshot from somebody else: whatever it says, it is refused or makes a stream that works. It must not panic.
+/// A snapshot from somebody else: whatever it says, it is refused or makes a stream that works. It
+/// must not panic.
 pub fn snapshot(data: &[u8]) {
     let mut fields = Fields(data);
     let Some(mut matcher) = stream(&mut fields) else { return };
@@ -101,7 +128,10 @@ pub fn snapshot(data: &[u8]) {
         match fields.byte() % 6 {
             0 => forged.seen = number(&mut fields),
             1 => forged.chunks = number(&mut fields),
-            2 => forged.marks = (number(&mut fields), vec![(number(&mut fields), number(&mut fields))]),
+            2 => {
+                forged.marks =
+                    (number(&mut fields), vec![(number(&mut fields), number(&mut fields))]);
+            }
             3 => forged.place = Place::Plain(fields.word(6).into_bytes()),
             4 => {
                 forged.place = Place::Scoped(Frozen {

@@ -14,30 +14,32 @@ from holdback._core import StopMatch, StopSet, StopStream, __version__, compile,
 from holdback._later import __dir__ as __dir__
 from holdback._later import __getattr__ as __getattr__
 
-TYPE_CHECKING = False  # true for a type checker; the one of `typing` would double the time of the import
+TYPE_CHECKING = (
+    False  # true for a type checker; the one of `typing` would double the time of the import
+)
 if TYPE_CHECKING:
     from holdback import providers, vocabularies
-    from holdback.criteria import Criterion, Run, StoppingCriteria, step_batch
+    from holdback.criteria import Criterion, Generation, StoppingCriteria, step_batch
     from holdback.explaining import Explanation, explain
     from holdback.finish import Finish
     from holdback.linting import Finding, lint
     from holdback.providers import Plan
     from holdback.tracing import Trace, trace
-    from holdback.vocabularies import Ambiguous, Told
+    from holdback.vocabularies import AmbiguousFinish, ParsedFinish
 
 __all__ = [
-    "Ambiguous",
+    "AmbiguousFinish",
     "Criterion",
     "Explanation",
     "Finding",
     "Finish",
+    "Generation",
+    "ParsedFinish",
     "Plan",
-    "Run",
     "StopMatch",
     "StopSet",
     "StopStream",
     "StoppingCriteria",
-    "Told",
     "Trace",
     "__version__",
     "compile",

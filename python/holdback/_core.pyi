@@ -1,4 +1,7 @@
-"""The compiled part of holdback. Every rule is stated in docs/semantics.md; section numbers below refer to it."""
+"""The compiled part of holdback.
+
+Every rule is stated in docs/semantics.md; section numbers below refer to it.
+"""
 
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeVar, final, overload
@@ -14,7 +17,9 @@ _Markers = Literal["regions"] | Collection[_Stop]
 _Regions = Sequence[tuple[_Stop, _Stop]]
 
 class _ArrowArray(Protocol):
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -24,14 +29,23 @@ __version__: str
 
 @final
 class StopMatch(Generic[_Text]):
-    """The stop that ended a stream, and where (section 4). Immutable; equal and hashable by its attributes.
+    """The stop that ended a stream, and where (section 4). Immutable; equal and hashable by its
+    attributes.
 
-    Offsets count characters of the text from the beginning of the stream; in a byte stream they count bytes.
+    Offsets count characters of the text from the beginning of the stream; in a byte stream they
+    count bytes.
     """
 
     __match_args__ = ("stop", "index", "start", "end")
     def __new__(
-        cls, stop: _Stop, index: int, start: int, end: int, start_chunk: int, end_chunk: int, rest: _Text
+        cls,
+        stop: _Stop,
+        index: int,
+        start: int,
+        end: int,
+        start_chunk: int,
+        end_chunk: int,
+        rest: _Text,
     ) -> StopMatch[_Text]: ...
     @property
     def stop(self) -> Any:
@@ -53,7 +67,10 @@ class StopMatch(Generic[_Text]):
         """The feed (from 0) that brought its last character."""
     @property
     def rest(self) -> Any:
-        """What followed the stop in the chunk that completed it, raw and in that chunk's type. Never emitted."""
+        """What followed the stop in the chunk that completed it, raw and in that chunk's type.
+
+        Never emitted.
+        """
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     @classmethod
@@ -61,15 +78,17 @@ class StopMatch(Generic[_Text]):
 
 @final
 class StopSet:
-    """An immutable, compiled list of stop strings, to be shared by any number of streams and threads.
+    """An immutable, compiled list of stop strings, to be shared by any number of streams and
+    threads.
 
-    ``stops`` is one stop, an iterable of stops, or ``None`` for no stops at all. A stop is a non-empty literal ``str``, or
-    ``bytes`` for byte streams. The stream ends at the first position where some stop ends; if several end there, ``tie`` says
-    whether the longest or the one listed first is the match (section 1).
+    ``stops`` is one stop, an iterable of stops, or ``None`` for no stops at all. A stop is a
+    non-empty literal ``str``, or ``bytes`` for byte streams. The stream ends at the first position
+    where some stop ends; if several end there, ``tie`` says whether the longest or the one listed
+    first is the match (section 1).
 
-    Raises ``ValueError`` for an empty stop, a lone surrogate in a stop (both named by index), more than ``max_stops`` stops
-    (default 1,000,000) or more than ``max_bytes`` UTF-8 bytes of all stops together (default 4 MiB); ``TypeError`` for a stop
-    of another type.
+    Raises ``ValueError`` for an empty stop, a lone surrogate in a stop (both named by index), more
+    than ``max_stops`` stops (default 1,000,000) or more than ``max_bytes`` UTF-8 bytes of all stops
+    together (default 4 MiB); ``TypeError`` for a stop of another type.
 
     >>> stops = StopSet(["</answer>", "\\n\\nUser:"])
     >>> stops.truncate("It is 42.</answer> Bye")[0]
@@ -106,31 +125,35 @@ class StopSet:
         *,
         include_stop: _Include | None = None,
         errors: Literal["replace", "strict"] | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
-        keep_whole: _Markers | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
+        atomic: _Markers | None = None,
     ) -> StopStream[str]:
         """A stream of text: one response.
 
-        ``include_stop``: emit the stop too (``True``), or only these stops (a collection); default ``False`` (section 2).
-        ``errors``: ``"replace"`` (default) or ``"strict"``, for bytes that are not UTF-8 and lone surrogates (section 3).
-        ``arm_after_chars``: no stop that ends within the first so many characters counts (section 7).
-        ``asleep_inside``: (opener, closer) pairs between which nothing matches; ``start_asleep``: begin inside the first (section 8).
-        ``keep_whole``: markers that go out in one piece; ``"regions"`` for all of ``asleep_inside`` (section 9).
+        ``include_stop``: emit the stop too (``True``), or only these stops (a collection); default
+        ``False`` (section 2). ``errors``: ``"replace"`` (default) or ``"strict"``, for bytes that
+        are not UTF-8 and lone surrogates (section 3). ``min_chars``: no stop that ends within the
+        first so many characters counts (section 7). ``ignore_inside``: (opener, closer) pairs
+        between which nothing matches; ``start_inside``: begin inside the first (section 8).
+        ``atomic``: markers that go out in one piece; ``"regions"`` for all of ``ignore_inside``
+        (section 9).
 
-        Raises ``TypeError`` if the set has a ``bytes`` stop, ``ValueError`` for options that contradict each other or the set.
+        Raises ``TypeError`` if the set has a ``bytes`` stop, ``ValueError`` for options that
+        contradict each other or the set.
         """
     def byte_stream(
         self,
         *,
         include_stop: _Include | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
-        keep_whole: _Markers | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
+        atomic: _Markers | None = None,
     ) -> StopStream[bytes]:
-        """The raw twin of :meth:`stream`: bytes in, bytes out, no decoding, all offsets and counts in bytes.
+        """The raw twin of :meth:`stream`: bytes in, bytes out, no decoding, all offsets and counts
+        in bytes.
 
         >>> StopSet([b"\\xff\\xff"]).byte_stream().feed(b"ab\\xff")
         (b'ab', None)
@@ -142,9 +165,9 @@ class StopSet:
         *,
         include_stop: _Include | None = None,
         errors: Literal["replace", "strict"] | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
     ) -> tuple[str, StopMatch[Any] | None]:
         """A whole text up to its first stop, and the match: the same as one ``feed`` and ``flush``.
 
@@ -159,9 +182,9 @@ class StopSet:
         *,
         include_stop: _Include | None = None,
         errors: Literal["replace", "strict"] | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
     ) -> tuple[ArrowStrings, list[StopMatch[Any] | None]]: ...
     @overload
     def truncate_many(
@@ -171,23 +194,26 @@ class StopSet:
         *,
         include_stop: _Include | None = None,
         errors: Literal["replace", "strict"] | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
     ) -> tuple[list[str], list[StopMatch[Any] | None]]:
         """:meth:`truncate` for each text by itself.
 
         >>> StopSet(["!"]).truncate_many(["a!b", "c"])[0]
         ['a', 'c']
 
-        An Arrow column of strings (pyarrow, Polars and others: an object with ``__arrow_c_array__`` or ``__arrow_c_stream__``, of
-        the formats utf8, large_utf8 and string view) is read where it lies and gives an :class:`ArrowStrings`. A null stays
-        null, with ``None`` for its match; docs/columns.md tells more.
+        An Arrow column of strings (pyarrow, Polars and others: an object with ``__arrow_c_array__``
+        or ``__arrow_c_stream__``, of the formats utf8, large_utf8 and string view) is read where it
+        lies and gives an :class:`ArrowStrings`. A null stays null, with ``None`` for its match;
+        docs/columns.md tells more.
 
-        Raises ``TypeError`` for a column of another type, naming it; ``ValueError`` for one that is corrupt, naming the row.
+        Raises ``TypeError`` for a column of another type, naming it; ``ValueError`` for one that is
+        corrupt, naming the row.
         """
     def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]:
-        """An iterator over what may be sent on; it closes its source on a match. Options as for :meth:`stream` (section 10).
+        """An iterator over what may be sent on; it closes its source on a match. Options as for
+        :meth:`stream` (section 10).
 
         >>> cut = StopSet(["</a>"]).cut(["x<", "/", "a>y", "never read"])
         >>> list(cut), cut.match.stop
@@ -203,19 +229,22 @@ class StopSet:
 
 @final
 class StopStream(Generic[_Text]):
-    """One response, made by :meth:`StopSet.stream` or :meth:`StopSet.byte_stream`. One caller at a time; ``RuntimeError`` otherwise.
+    """One response, made by :meth:`StopSet.stream` or :meth:`StopSet.byte_stream`. One caller at a
+    time; ``RuntimeError`` otherwise.
 
     Its memory does not grow with the text. It pickles in mid-flight and goes on in another process.
     """
 
     def feed(self, chunk: str | Buffer, /) -> tuple[_Text, StopMatch[Any] | None]:
-        """Reads one chunk, cut anywhere; gives the text that may be sent on and the match (``None`` so far).
+        """Reads one chunk, cut anywhere; gives the text that may be sent on and the match (``None``
+        so far).
 
-        Text is held back exactly while it may still turn out to be the beginning of a stop. When nothing is held before
-        or after, the text that comes out is the very object that went in.
+        Text is held back exactly while it may still turn out to be the beginning of a stop. When
+        nothing is held before or after, the text that comes out is the very object that went in.
 
-        Raises ``TypeError`` for a chunk of another type, ``UnicodeDecodeError`` / ``UnicodeEncodeError`` under
-        ``errors="strict"``, ``ValueError`` after :meth:`flush`; the stream is unchanged then.
+        Raises ``TypeError`` for a chunk of another type, ``UnicodeDecodeError`` /
+        ``UnicodeEncodeError`` under ``errors="strict"``, ``ValueError`` after :meth:`flush`; the
+        stream is unchanged then.
 
         >>> stream = StopSet(["\\n\\nUser:"]).stream()
         >>> stream.feed("Hello.\\n"), stream.feed("\\nUs"), stream.feed("eful?")
@@ -224,7 +253,8 @@ class StopStream(Generic[_Text]):
     def feed_many(self, chunks: Iterable[str | Buffer], /) -> tuple[_Text, StopMatch[Any] | None]:
         """Reads a block of chunks: the same as feeding them one by one and joining what comes out.
 
-        It ends with the chunk that completes a stop (``match.end_chunk``); a bad chunk before it leaves the stream unchanged.
+        It ends with the chunk that completes a stop (``match.end_chunk``); a bad chunk before it
+        leaves the stream unchanged.
         """
     def flush(self) -> _Text:
         """No more text comes: gives all that was held. A second call gives nothing.
@@ -238,7 +268,9 @@ class StopStream(Generic[_Text]):
     def reset(self) -> None:
         """Starts afresh, with the options that the stream was made with."""
     def copy(self) -> StopStream[_Text]:
-        """An independent stream in the same state, in time bounded by what is held: for speculative decoding, ``n > 1``, beam search."""
+        """An independent stream in the same state, in time bounded by what is held: for speculative
+        decoding, ``n > 1``, beam search.
+        """
     def arm(self) -> None:
         """From the next character on, stops count (section 7)."""
     def disarm(self) -> None:
@@ -265,14 +297,18 @@ class StopStream(Generic[_Text]):
 
 @final
 class ArrowStrings:
-    """A column of strings in Arrow memory, as :meth:`StopSet.truncate_many` gives it: of the format large_utf8, with nulls.
+    """A column of strings in Arrow memory, as :meth:`StopSet.truncate_many` gives it: of the format
+    large_utf8, with nulls.
 
-    ``pyarrow.array(column)``, ``polars.Series(column)`` and others take it through the PyCapsule interface. They share its memory
-    and may outlive it.
+    ``pyarrow.array(column)``, ``polars.Series(column)`` and others take it through the PyCapsule
+    interface. They share its memory and may outlive it.
     """
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Capsules of the type and of the array. Asked for utf8 (a capsule of that type), it is that if it fits."""
+        """Capsules of the type and of the array.
+
+        Asked for utf8 (a capsule of that type), it is that if it fits.
+        """
     def __arrow_c_schema__(self) -> object:
         """A capsule of the type."""
     def __len__(self) -> int: ...
@@ -285,7 +321,8 @@ def compile(
     max_stops: int | None = None,
     max_bytes: int | None = None,
 ) -> StopSet:
-    """A compiled set, from a cache when the same list was compiled not long ago: for stop lists that come with requests.
+    """A compiled set, from a cache when the same list was compiled not long ago: for stop lists
+    that come with requests.
 
     The cache keeps at least the 512 lists used last, unless their compiled form is large.
 
@@ -298,7 +335,8 @@ def feed_batch(
 ) -> tuple[list[Any], list[tuple[int, StopMatch[Any]]]]:
     """One engine step over many streams: chunk ``i`` goes to stream ``i``.
 
-    Gives the texts in order, and (position, match) for every stream that is over. On an error no stream is changed.
+    Gives the texts in order, and (position, match) for every stream that is over. On an error no
+    stream is changed.
 
     >>> stops = StopSet(["!"])
     >>> a, b = stops.stream(), stops.stream()
@@ -309,7 +347,10 @@ def feed_batch(
 
 @final
 class WireMatch:
-    """A stop that ended a choice, or a content block, of a provider's answer. Immutable; equal and hashable by its attributes."""
+    """A stop that ended a choice, or a content block, of a provider's answer.
+
+    Immutable; equal and hashable by its attributes.
+    """
 
     @property
     def stop(self) -> Any:
@@ -319,16 +360,22 @@ class WireMatch:
         """Its position in the list as given."""
     @property
     def start(self) -> int:
-        """Offset of its first character in the text of this choice or block, in characters; an echoed prompt counts."""
+        """Offset of its first character in the text of this choice or block, in characters; an
+        echoed prompt counts.
+        """
     @property
     def end(self) -> int:
         """Offset behind its last character."""
     @property
     def choice(self) -> int:
-        """The choice (``choices[].index``, ``candidates[].index``, ``output_index``); 0 where there is only one."""
+        """The choice (``choices[].index``, ``candidates[].index``, ``output_index``); 0 where there
+        is only one.
+        """
     @property
     def block(self) -> int | None:
-        """The content block (Anthropic's ``index``, the Responses API's ``content_index``), ``None`` in other dialects."""
+        """The content block (Anthropic's ``index``, the Responses API's ``content_index``),
+        ``None`` in other dialects.
+        """
     @property
     def reasoning(self) -> bool:
         """True for a stop in what the model thinks (``cut_reasoning``)."""
@@ -343,27 +390,31 @@ class WireMatch:
 
 @final
 class Cutter:
-    """Cuts one answer of a provider at the first stop: its bytes in, the same bytes out, with the provider's own end.
+    """Cuts one answer of a provider at the first stop: its bytes in, the same bytes out, with the
+    provider's own end.
 
-    ``dialect`` is one of :data:`holdback.wire.DIALECTS`. ``stops`` is a :class:`StopSet` (share it between requests) or what makes one.
-    One cutter serves one answer. docs/wire.md tells the rules.
+    ``dialect`` is one of :data:`holdback.wire.DIALECTS`. ``stops`` is a :class:`StopSet` (share it
+    between requests) or what makes one. One cutter serves one answer. docs/wire.md tells the rules.
 
-    ``include_stop``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``: as in :meth:`StopSet.stream`, for each
-    choice or block; ``asleep_inside=[("<think>", "</think>")]`` is for reasoning that stands in the text itself.
-    ``choices``: how many the request asked for (``n``); the stream ends when all have ended. Default 1.
-    ``skip_chars``: characters of an echoed prompt, which pass unread.
-    ``cut_reasoning``: match in reasoning fields too, as texts of their own. Default ``False``.
-    ``stop_field``: the key that tells the stop where the provider has none: ``"auto"`` (``stop_reason``, or ``matched_stop`` in a stream
-    that shows it, in OpenAI's chat and completions), a name of your own that the dialect has no meaning for, ``None`` for no such key.
-    ``on_match``: ``"cancel"`` (default): the end is written at once, and what is fed after it is swallowed; ``"drain"``: the
-    upstream is read to its end, for its usage figures.
-    ``on_error``: what happens to held text when the upstream reports an error: ``"flush"`` (default) or ``"drop"``.
-    ``on_malformed``: what happens to a frame that cannot be read: ``"fail"`` (default) or ``"pass"``.
-    ``max_frame_bytes``, ``max_held_bytes``, ``max_text_bytes`` (16 MiB each), ``max_choices`` (128): limits, so that no
-    upstream can exhaust memory: of one frame, of held log-probabilities, of text that is repeated at the end (Responses API,
-    TGI), of choices or blocks.
+    ``include_stop``, ``min_chars``, ``ignore_inside``, ``start_inside``, ``atomic``: as in
+    :meth:`StopSet.stream`, for each choice or block; ``ignore_inside=[("<think>", "</think>")]`` is
+    for reasoning that stands in the text itself. ``choices``: how many the request asked for
+    (``n``); the stream ends when all have ended. Default 1. ``skip_chars``: characters of an echoed
+    prompt, which pass unread. ``cut_reasoning``: match in reasoning fields too, as texts of their
+    own. Default ``False``. ``stop_field``: the key that tells the stop where the provider has none:
+    ``"auto"`` (``stop_reason``, or ``matched_stop`` in a stream that shows it, in OpenAI's chat and
+    completions), a name of your own that the dialect has no meaning for, ``None`` for no such key.
+    ``on_match``: ``"cancel"`` (default): the end is written at once, and what is fed after it is
+    swallowed; ``"drain"``: the upstream is read to its end, for its usage figures. ``on_error``:
+    what happens to held text when the upstream reports an error: ``"flush"`` (default) or
+    ``"drop"``. ``on_malformed``: what happens to a frame that cannot be read: ``"fail"`` (default)
+    or ``"pass"``. ``max_frame_bytes``, ``max_held_bytes``, ``max_text_bytes`` (16 MiB each),
+    ``max_choices`` (128): limits, so that no upstream can exhaust memory: of one frame, of held
+    log-probabilities, of text that is repeated at the end (Responses API, TGI), of choices or
+    blocks.
 
-    Raises ``TypeError`` and ``ValueError`` as :class:`StopSet` and :meth:`StopSet.stream` do, and for a dialect or word that is unknown.
+    Raises ``TypeError`` and ``ValueError`` as :class:`StopSet` and :meth:`StopSet.stream` do, and
+    for a dialect or word that is unknown.
 
     >>> cutter = Cutter("openai.chat", ["END"])
     >>> frame = b'data: {"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}\\n\\n'
@@ -385,10 +436,10 @@ class Cutter:
         *,
         tie: Literal["longest", "first"] | None = None,
         include_stop: _Include | None = None,
-        arm_after_chars: int | None = None,
-        asleep_inside: _Regions | None = None,
-        start_asleep: bool | None = None,
-        keep_whole: _Markers | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
+        atomic: _Markers | None = None,
         choices: int | None = None,
         skip_chars: int | None = None,
         cut_reasoning: bool | None = None,
@@ -402,25 +453,30 @@ class Cutter:
         max_text_bytes: int | None = None,
     ) -> Cutter: ...
     def feed(self, data: Buffer, /) -> bytes:
-        """Reads a piece of the stream, cut anywhere, and gives what may be sent on: whole frames only.
+        """Reads a piece of the stream, cut anywhere, and gives what may be sent on: whole frames
+        only.
 
-        Raises :class:`holdback.wire.WireError` for a frame that cannot be read or is beyond a limit. Its ``output`` is what may still
-        be sent; further calls raise the same error.
+        Raises :class:`holdback.wire.WireError` for a frame that cannot be read or is beyond a
+        limit. Its ``output`` is what may still be sent; further calls raise the same error.
         """
     def finish(self) -> bytes:
-        """The input is over: gives what is still held, in frames of the stream's own pattern. A second call gives ``b""``.
+        """The input is over: gives what is still held, in frames of the stream's own pattern. A
+        second call gives ``b""``.
 
-        With ``on_match="drain"`` it also gives the end of the stream, should the upstream have failed to send it.
-        Raises :class:`holdback.wire.WireError` when the input broke off inside a frame.
+        With ``on_match="drain"`` it also gives the end of the stream, should the upstream have
+        failed to send it. Raises :class:`holdback.wire.WireError` when the input broke off inside a
+        frame.
         """
     def body(self, data: Buffer, /) -> bytes:
-        """Cuts the answer to a request that does not stream. Whether a stop was found is in :attr:`matches`.
+        """Cuts the answer to a request that does not stream. Whether a stop was found is in
+        :attr:`matches`.
 
         >>> cutter = Cutter("ollama.generate", ["END"])
         >>> cutter.body(b'{"response":"a END b","done":true,"done_reason":"length"}')
         b'{"response":"a ","done":true,"done_reason":"stop"}'
 
-        Raises :class:`holdback.wire.WireError` for a body that cannot be read, and when this cutter has been used before.
+        Raises :class:`holdback.wire.WireError` for a body that cannot be read, and when this cutter
+        has been used before.
         """
     @property
     def dialect(self) -> str:
@@ -430,7 +486,9 @@ class Cutter:
         """The set."""
     @property
     def ended(self) -> bool:
-        """The end of the stream has been given out: an end after the last choice's match, or the upstream's own."""
+        """The end of the stream has been given out: an end after the last choice's match, or the
+        upstream's own.
+        """
     @property
     def matches(self) -> tuple[WireMatch, ...]:
         """The stops found so far, in the order in which they ended their choices."""

@@ -1,7 +1,7 @@
 """The public names that few programs need, imported when first asked for.
 
-`import holdback` costs about 2 ms, most of it the compiled module; everything below would make it thirty times as long, because
-`dataclasses`, `re` and `json` come with it.
+`import holdback` costs about 2 ms, most of it the compiled module; everything below would make it
+thirty times as long, because `dataclasses`, `re` and `json` come with it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import sys
 
 HOMES = {
     "Criterion": "criteria",
-    "Run": "criteria",
+    "Generation": "criteria",
     "StoppingCriteria": "criteria",
     "step_batch": "criteria",
     "Finish": "finish",
-    "Ambiguous": "vocabularies",
-    "Told": "vocabularies",
+    "AmbiguousFinish": "vocabularies",
+    "ParsedFinish": "vocabularies",
     "Plan": "providers",
     "Finding": "linting",
     "lint": "linting",

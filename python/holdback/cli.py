@@ -1,4 +1,5 @@
-"""The ``holdback`` command line: finds the subcommand, imports only that one, and turns its outcome into an exit code.
+"""The ``holdback`` command line: finds the subcommand, imports only that one, and turns its outcome
+into an exit code.
 
 Exit codes, the same for every subcommand:
 
@@ -48,7 +49,9 @@ class CommandError(Exception):
 
 
 def say(line: str) -> None:
-    """Write one line to standard error, at once; nothing if it is closed (``print`` would turn to standard output)."""
+    """Write one line to standard error, at once; nothing if it is closed (``print`` would turn to
+    standard output).
+    """
     if sys.stderr is not None:
         print(line, file=sys.stderr, flush=True)
 
@@ -60,14 +63,18 @@ def say_json(fields: Mapping[str, object]) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line: the usage is a screenful and hides what is wrong."""
+    """An argument parser whose errors are one line: the usage is a screenful and hides what is
+    wrong.
+    """
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when asked: reading package metadata is slower than all the rest of the start."""
+    """Looks the version up only when asked: reading package metadata is slower than all the rest of
+    the start.
+    """
 
     def __call__(self, parser: argparse.ArgumentParser, *_args: Any, **_options: Any) -> NoReturn:
         from importlib.metadata import version
@@ -77,7 +84,9 @@ class _Version(argparse.Action):
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser that knows all commands by name and help line, and the arguments of ``command`` only."""
+    """The parser that knows all commands by name and help line, and the arguments of ``command``
+    only.
+    """
     parser = _Parser(prog="holdback", description="Stop sequences on a live stream.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -106,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes sys.stdout once more at exit and would complain; there is nobody left to complain to.
+        # Python flushes sys.stdout once more at exit and would complain; there is nobody left to
+        # complain to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     except CommandError as error:

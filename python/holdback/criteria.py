@@ -1,23 +1,28 @@
-"""Ending a generation: end-of-sequence token, stop token, stop string, limit, or the caller's own rule, in one object.
+"""Ending a generation: end-of-sequence token, stop token, stop string, limit, or the caller's own
+rule, in one object.
 
-`StoppingCriteria` is what a request asks for: immutable, shareable. `start()` gives a `Run`, one per sequence. Each
-generated token goes through `step`; what comes back may be sent on, and a `Finish` says when and why it is over.
+`StoppingCriteria` is what a request asks for: immutable, shareable. `start()` gives a `Generation`,
+one per sequence. Each generated token goes through `step`; what comes back may be sent on, and a
+`Finish` says when and why it is over.
 
 The rules, in the order in which one token is judged:
 
-1. An end-of-sequence or stop *token* ends the run. Its own text is never emitted, also not with `include_stop`; held text
-   comes out.
-2. A stop *string* that the token completes ends it. So it wins over a limit reached by the same token.
-3. `max_tokens`, then `max_time`, then the caller's own criteria, in their order. Held text comes out.
+1. An end-of-sequence or stop *token* ends the run. Its own text is never emitted, also not with
+   `include_stop`; held text comes out.
+2. A stop *string* that the token completes ends it. So it wins over a limit reached by the same
+   token.
+3. `max_tokens`, then `max_time`, then the caller's own criteria, in their order. Held text comes
+   out.
 
-`min_tokens` holds back rules 1 and 2: neither can end the run within the first `min_tokens` tokens. A stop that
-begins there and is completed by a later token counts. (vLLM: a stop string counts when more than `min_tokens` tokens exist,
-and its sampler does not offer an ending token before `min_tokens` tokens exist.) An ending token that is ignored for this
-reason is a token like any other: its text, if the detokenizer gives it any, is matched and emitted, since nothing that did not end
-the run may be lost. Limits and own criteria are not held back.
+`min_tokens` holds back rules 1 and 2: neither can end the run within the first `min_tokens` tokens.
+A stop that begins there and is completed by a later token counts. (vLLM: a stop string counts when
+more than `min_tokens` tokens exist, and its sampler does not offer an ending token before
+`min_tokens` tokens exist.) An ending token that is ignored for this reason is a token like any
+other: its text, if the detokenizer gives it any, is matched and emitted, since nothing that did not
+end the run may be lost. Limits and own criteria are not held back.
 
-After the end every call returns the same finish and no text. When flushing at an end completes a stop (an unfinished
-character became U+FFFD), the stop string is the reason.
+After the end every call returns the same finish and no text. When flushing at an end completes a
+stop (an unfinished character became U+FFFD), the stop string is the reason.
 """
 
 from __future__ import annotations
@@ -34,22 +39,28 @@ from .finish import Finish
 
 Piece: TypeAlias = "str | bytes | bytearray | memoryview"
 Stops: TypeAlias = "StopSet | str | bytes | Iterable[str | bytes] | None"
-Criterion: TypeAlias = "Callable[[Run, int | None, str], str | bool | None]"
-"""A rule of the caller's own: `criterion(run, token_id, emit)` after each token that did not end the run. A string is the
-reason to end with, `True` ends with the reason `"custom"`, anything false goes on. It may keep notes in `run.data`."""
+Criterion: TypeAlias = "Callable[[Generation, int | None, str], str | bool | None]"
+"""A rule of the caller's own: `criterion(run, token_id, emit)` after each token that did not end
+the run. A string is the reason to end with, `True` ends with the reason `"custom"`, anything false
+goes on. It may keep notes in `run.data`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingCriteria:
     """What ends a generation. All arguments are optional keywords.
 
-    * `stop`: stop strings as `StopSet` takes them, or a compiled `StopSet` (share it between requests; it also brings `tie`).
-    * `eos_token_ids`, `stop_token_ids`: one token id or several. Chat models have more than one end of sequence. An id in both is `"eos"`.
-    * `min_tokens`, `max_tokens`: counts of generated tokens. `max_time`: seconds since `start()`, by `clock`.
+    * `stop`: stop strings as `StopSet` takes them, or a compiled `StopSet` (share it between
+      requests; it also brings `tie`).
+    * `eos_token_ids`, `stop_token_ids`: one token id or several. Chat models have more than one end
+      of sequence. An id in both is `"eos"`.
+    * `min_tokens`, `max_tokens`: counts of generated tokens. `max_time`: seconds since `start()`,
+      by `clock`.
     * `custom`: criteria of the caller's own (`Criterion`).
-    * `include_stop`, `errors`, `asleep_inside`, `start_asleep`, `keep_whole`, `arm_after_chars`: as in `StopSet.stream`.
+    * `include_stop`, `errors`, `ignore_inside`, `start_inside`, `atomic`, `min_chars`: as in
+      `StopSet.stream`.
 
-    Everything is checked here, so that `start()` cannot fail: `ValueError` and `TypeError` name the argument.
+    Everything is checked here, so that `start()` cannot fail: `ValueError` and `TypeError` name the
+    argument.
 
     >>> criteria = StoppingCriteria(stop=["\\nUser:"], eos_token_ids=[128001, 128009], max_tokens=256)
     >>> run = criteria.start()
@@ -69,10 +80,10 @@ class StoppingCriteria:
     custom: Sequence[Criterion] = ()
     include_stop: bool | Iterable[str | bytes] = False
     errors: Literal["replace", "strict"] = "replace"
-    asleep_inside: Iterable[tuple[str, str]] | None = None
-    start_asleep: bool = False
-    keep_whole: str | Iterable[str] | None = None
-    arm_after_chars: int = 0
+    ignore_inside: Iterable[tuple[str, str]] | None = None
+    start_inside: bool = False
+    atomic: str | Iterable[str] | None = None
+    min_chars: int = 0
     clock: Callable[[], float] = time.monotonic
     stops: StopSet = field(init=False, repr=False)
     """The compiled stop strings."""
@@ -87,7 +98,7 @@ class StoppingCriteria:
         settle("stop_token_ids", _ids("stop_token_ids", self.stop_token_ids))
         settle("custom", tuple(self.custom))
         # What is no collection, and what is in one, is for the stream to judge, which names it.
-        for name in ("asleep_inside", "keep_whole"):
+        for name in ("ignore_inside", "atomic"):
             given = getattr(self, name)
             if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
                 settle(name, tuple(tuple(one) if isinstance(one, list) else one for one in given))
@@ -98,33 +109,48 @@ class StoppingCriteria:
         if self.min_tokens < 0:
             raise ValueError(f"min_tokens must not be negative, not {self.min_tokens}")
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
-            raise ValueError(f"min_tokens ({self.min_tokens}) is greater than max_tokens ({self.max_tokens})")
+            raise ValueError(
+                f"min_tokens ({self.min_tokens}) is greater than max_tokens ({self.max_tokens})"
+            )
         if self.max_time is not None and not self.max_time >= 0:
             raise ValueError(f"max_time must be seconds, 0 or more, not {self.max_time}")
-        if self.min_tokens and self.arm_after_chars:
-            raise ValueError("min_tokens and arm_after_chars both say when stops begin to count: give one of them")
+        if self.min_tokens and self.min_chars:
+            raise ValueError(
+                "min_tokens and min_chars both say when stops begin to count: give one of them"
+            )
         self._stream()
 
-    def start(self) -> Run:
+    def start(self) -> Generation:
         """A fresh run, for one sequence. Its `max_time` begins now."""
-        return Run(self)
+        return Generation(self)
 
     def _stream(self) -> StopStream[str]:
         options: dict[str, Any] = {}
-        for name in ("include_stop", "asleep_inside", "start_asleep", "keep_whole", "arm_after_chars"):
+        for name in ("include_stop", "ignore_inside", "start_inside", "atomic", "min_chars"):
             if value := getattr(self, name):
                 options[name] = value
         return self.stops.stream(errors=self.errors, **options)
 
 
-class Run:
+class Generation:
     """One generation under way. Made by `StoppingCriteria.start`; used by one thread at a time.
 
-    Copy it for `n > 1`, beam search, or to roll back a speculative block. It pickles in mid-flight: the time already
-    used goes with it, the clock is that of the process that reads it (criteria and a clock that pickle are the caller's affair).
+    Copy it for `n > 1`, beam search, or to roll back a speculative block. It pickles in mid-flight:
+    the time already used goes with it, the clock is that of the process that reads it (criteria and
+    a clock that pickle are the caller's affair).
     """
 
-    __slots__ = ("_ends", "_look_at", "_stream", "_transactional", "criteria", "data", "finish", "started", "tokens")
+    __slots__ = (
+        "_ends",
+        "_look_at",
+        "_stream",
+        "_transactional",
+        "criteria",
+        "data",
+        "finish",
+        "started",
+        "tokens",
+    )
 
     def __init__(self, criteria: StoppingCriteria) -> None:
         self.criteria = criteria
@@ -140,7 +166,8 @@ class Run:
             self._stream.disarm()
         self._ends = frozenset({*criteria.eos_token_ids, *criteria.stop_token_ids})  # type: ignore[misc]  # settled above
         self._look_at = self._next_look()
-        # What may fail after the stream has moved: a criterion, a clock of the caller's, or a flush that finds half a character.
+        # What may fail after the stream has moved: a criterion, a clock of the caller's, or a flush
+        # that finds half a character.
         own_clock = criteria.max_time is not None and criteria.clock is not time.monotonic
         self._transactional = bool(criteria.custom) or own_clock or criteria.errors == "strict"
 
@@ -155,10 +182,12 @@ class Run:
         return self.criteria.clock() - self.started
 
     def step(self, token_id: int | None, piece: Piece = "", /) -> tuple[str, Finish | None]:
-        """Judge one token. `piece` is its text, or its UTF-8 bytes, cut anywhere. `token_id` may be `None` if it is not known.
+        """Judge one token. `piece` is its text, or its UTF-8 bytes, cut anywhere. `token_id` may be
+        `None` if it is not known.
 
-        Returns the text that may be sent on, and the finish once there is one. A call that raises (a piece of another
-        type, bytes that `errors="strict"` refuses, an own criterion that fails) leaves the run as it was.
+        Returns the text that may be sent on, and the finish once there is one. A call that raises
+        (a piece of another type, bytes that `errors="strict"` refuses, an own criterion that fails)
+        leaves the run as it was.
         """
         if self.finish is not None:
             return "", self.finish
@@ -172,11 +201,14 @@ class Run:
             self._restore(before)
             raise
 
-    def step_block(self, token_ids: Iterable[int | None], pieces: Iterable[Piece], /) -> tuple[str, Finish | None]:
-        """Judge the tokens of a speculative block in order, as `step` would one by one, up to the one that ends the run.
+    def step_block(
+        self, token_ids: Iterable[int | None], pieces: Iterable[Piece], /
+    ) -> tuple[str, Finish | None]:
+        """Judge the tokens of a speculative block in order, as `step` would one by one, up to the
+        one that ends the run.
 
-        `finish.block_tokens` says how many of the block count, the completing one included; the rest was never looked
-        at. If any token raises, the whole block is taken back.
+        `finish.block_tokens` says how many of the block count, the completing one included; the
+        rest was never looked at. If any token raises, the whole block is taken back.
 
         >>> run = StoppingCriteria(stop=["END"]).start()
         >>> emit, finish = run.step_block([5, 6, 7, 8], ["a ", "E", "ND", " b"])
@@ -204,7 +236,9 @@ class Run:
         return "".join(emitted), self.finish
 
     def poll(self) -> tuple[str, Finish | None]:
-        """Look at the clock without a token: ends the run if `max_time` has passed, for engines that stall."""
+        """Look at the clock without a token: ends the run if `max_time` has passed, for engines
+        that stall.
+        """
         if self.finish is None and self._out_of_time():
             return self._close("time", "")
         return "", self.finish
@@ -213,10 +247,14 @@ class Run:
         """The client is gone or something failed: held text comes out, the reason is `"cancelled"`."""
         return self.end("cancelled")
 
-    def end(self, reason: str, /, *, stop: str | None = None, token_id: int | None = None) -> tuple[str, Finish]:
-        """The engine, or the system in front of it, decided the end: `"tool_calls"`, `"content_filter"`, also `"eos"` or `"length"`.
+    def end(
+        self, reason: str, /, *, stop: str | None = None, token_id: int | None = None
+    ) -> tuple[str, Finish]:
+        """The engine, or the system in front of it, decided the end: `"tool_calls"`,
+        `"content_filter"`, also `"eos"` or `"length"`.
 
-        `stop` and `token_id` are what that system told about it. `"stop_string"` needs `stop`: a run finds its own stops.
+        `stop` and `token_id` are what that system told about it. `"stop_string"` needs `stop`: a
+        run finds its own stops.
 
         >>> run = StoppingCriteria(stop=["\\n\\n"]).start()
         >>> run.step(1, "one line\\n")[0]
@@ -235,10 +273,10 @@ class Run:
             return "", self.finish
         return self._close(reason, "", stop=stop, token_id=token_id)
 
-    def copy(self) -> Run:
+    def copy(self) -> Generation:
         """An independent run in the same state, in constant time."""
-        twin = Run.__new__(Run)
-        for name in Run.__slots__:
+        twin = Generation.__new__(Generation)
+        for name in Generation.__slots__:
             setattr(twin, name, getattr(self, name))
         twin._stream = self._stream.copy()
         twin.data = dict(self.data)
@@ -247,7 +285,7 @@ class Run:
     __copy__ = copy
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: getattr(self, name) for name in Run.__slots__}
+        state = {name: getattr(self, name) for name in Generation.__slots__}
         state["started"] = self.elapsed
         return state
 
@@ -258,7 +296,7 @@ class Run:
 
     def __repr__(self) -> str:
         how = "going on" if self.finish is None else self.finish.reason
-        return f"<holdback.Run: {self.tokens} tokens, {how}>"
+        return f"<holdback.Generation: {self.tokens} tokens, {how}>"
 
     # One token, in two halves, so that `step_batch` can put one call for all streams between them.
 
@@ -272,7 +310,9 @@ class Run:
         return self._settle(token, emit, match)
 
     def _next_look(self) -> int:
-        """The number of tokens at which something but a stop can happen, so that all those before it are cheap."""
+        """The number of tokens at which something but a stop can happen, so that all those before
+        it are cheap.
+        """
         criteria = self.criteria
         if criteria.max_time is not None or criteria.custom:
             return 0
@@ -292,7 +332,9 @@ class Run:
     def _end_by_token(self, reason: str, token: int | None, piece: Piece) -> tuple[str, Finish]:
         return self._close(reason, _text(piece), token_id=token, tokens=1, block_tokens=1)
 
-    def _settle(self, token: int | None, emit: str, match: StopMatch[str] | None) -> tuple[str, Finish | None]:
+    def _settle(
+        self, token: int | None, emit: str, match: StopMatch[str] | None
+    ) -> tuple[str, Finish | None]:
         """What the stream's answer to a token that was just counted means for the run."""
         criteria = self.criteria
         if match is not None:
@@ -309,8 +351,12 @@ class Run:
         else:
             for criterion in criteria.custom:
                 verdict = criterion(self, token, emit)
-                if self.finish is not None:  # its text went to the criterion, and nobody else would see it
-                    raise RuntimeError("a criterion ends a run by what it returns, not by calling end() or cancel()")
+                if (
+                    self.finish is not None
+                ):  # its text went to the criterion, and nobody else would see it
+                    raise RuntimeError(
+                        "a criterion ends a run by what it returns, not by calling end() or cancel()"
+                    )
                 if verdict:
                     reason = verdict if isinstance(verdict, str) else "custom"
                     break
@@ -325,7 +371,7 @@ class Run:
     def _close(
         self,
         reason: str,
-        cut: str,
+        removed: str,
         *,
         stop: str | None = None,
         token_id: int | None = None,
@@ -337,17 +383,26 @@ class Run:
         self.tokens += tokens
         match = self._stream.match
         if match is not None:
-            self.finish = self._stopped(match, cut, block_tokens=block_tokens)
+            self.finish = self._stopped(match, removed, block_tokens=block_tokens)
         else:
-            self.finish = Finish(reason, self.tokens, stop=stop, token_id=token_id, block_tokens=block_tokens, cut=cut)
+            self.finish = Finish(
+                reason,
+                self.tokens,
+                stop=stop,
+                token_id=token_id,
+                block_tokens=block_tokens,
+                removed=removed,
+            )
         return emit, self.finish
 
     def _stopped(self, match: StopMatch[str], behind: str, *, block_tokens: int) -> Finish:
         include = self.criteria.include_stop
         stop = match.stop if isinstance(match.stop, str) else match.stop.decode()
         emitted = include is True or (not isinstance(include, bool) and stop in include)
-        cut = ("" if emitted else stop) + _text(match.rest) + behind
-        return Finish("stop_string", self.tokens, match, stop, block_tokens=block_tokens, cut=cut)
+        removed = ("" if emitted else stop) + _text(match.rest) + behind
+        return Finish(
+            "stop_string", self.tokens, match, stop, block_tokens=block_tokens, removed=removed
+        )
 
     def _save(self) -> tuple[StopStream[str], int, dict[str, Any]]:
         return self._stream.copy(), self.tokens, dict(self.data)
@@ -359,13 +414,14 @@ class Run:
 
 
 def step_batch(
-    runs: Sequence[Run], token_ids: Sequence[int | None], pieces: Sequence[Piece], /
+    runs: Sequence[Generation], token_ids: Sequence[int | None], pieces: Sequence[Piece], /
 ) -> tuple[list[str], list[tuple[int, Finish]]]:
-    """One engine step over many sequences: token `i` and piece `i` go to run `i`, each run ends on its own.
+    """One engine step over many sequences: token `i` and piece `i` go to run `i`, each run ends on
+    its own.
 
-    Returns what each run emits, in order, and `(position, finish)` of the runs that ended in this step. A run that had
-    ended before emits nothing and is not listed again, so finished rows of a batch may stay where they are. If one
-    token raises, no run of the call is changed.
+    Returns what each run emits, in order, and `(position, finish)` of the runs that ended in this
+    step. A run that had ended before emits nothing and is not listed again, so finished rows of a
+    batch may stay where they are. If one token raises, no run of the call is changed.
 
     >>> criteria = StoppingCriteria(stop=["."], eos_token_ids=2)
     >>> runs = [criteria.start() for _ in range(3)]
@@ -374,7 +430,9 @@ def step_batch(
     (['Yes', '', 'No'], [(1, 'eos'), (2, 'stop_string')])
     """
     if not len(runs) == len(token_ids) == len(pieces):
-        raise ValueError(f"a batch of {len(runs)} runs came with {len(token_ids)} token ids and {len(pieces)} pieces")
+        raise ValueError(
+            f"a batch of {len(runs)} runs came with {len(token_ids)} token ids and {len(pieces)} pieces"
+        )
     if len(set(map(id, runs))) != len(runs):
         raise ValueError("one run is in the batch twice: each sequence needs a run of its own")
     emits = [""] * len(runs)
@@ -391,7 +449,11 @@ def step_batch(
             else:
                 fed.append(i)
     live = [*fed, *(i for i, _ in by_token)]
-    saved = [(runs[i], runs[i]._save()) for i in live] if any(runs[i]._transactional for i in live) else []
+    saved = (
+        [(runs[i], runs[i]._save()) for i in live]
+        if any(runs[i]._transactional for i in live)
+        else []
+    )
     ended: list[int] = []
     try:
         answers, matched = feed_batch([runs[i]._stream for i in fed], [pieces[i] for i in fed])
@@ -417,7 +479,8 @@ def step_batch(
 
 
 def _token(token_id: int | None) -> int | None:
-    # `index` accepts what is an integer (also numpy's, and a tensor of one element, which a set would never find).
+    # `index` accepts what is an integer (also numpy's, and a tensor of one element, which a set
+    # would never find).
     return None if token_id is None else index(token_id)
 
 
@@ -445,7 +508,9 @@ def _collected(stops: Iterable[str | bytes]) -> tuple[str, ...]:
 
 def _pieces(pieces: Iterable[Piece]) -> list[Piece]:
     if isinstance(pieces, (str, bytes, bytearray, memoryview)):
-        raise TypeError(f"pieces is one {type(pieces).__name__}: a block takes one piece for each token")
+        raise TypeError(
+            f"pieces is one {type(pieces).__name__}: a block takes one piece for each token"
+        )
     return list(pieces)
 
 
@@ -459,7 +524,9 @@ def _check(piece: object, name: str = "a piece") -> None:
 
 
 def _text(piece: Piece) -> str:
-    """Text of a piece that is reported, not emitted: halves of characters are replaced, never an error."""
+    """Text of a piece that is reported, not emitted: halves of characters are replaced, never an
+    error.
+    """
     _check(piece)
     if isinstance(piece, str):
         return piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,8 +1,10 @@
-"""Cutting an iterator of chunks: what may be sent on, and a source that is closed as soon as a stop has fired.
+"""Cutting an iterator of chunks: what may be sent on, and a source that is closed as soon as a stop
+has fired.
 
-A plain ``break`` out of an SDK's stream leaves its connection open and the model generating. ``Cut`` and ``AsyncCut`` close
-their source on a match, when they are closed early, and when the source raises: by ``aclose()`` if it has one, else by
-``close()``, awaited if the result is awaitable.
+A plain ``break`` out of an SDK's stream leaves its connection open and the model generating.
+``Cut`` and ``AsyncCut`` close their source on a match, when they are closed early, and when the
+source raises: by ``aclose()`` if it has one, else by ``close()``, awaited if the result is
+awaitable.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+    )
 
     from holdback._core import StopMatch, StopStream
 
@@ -27,14 +36,19 @@ class _Cutting(Generic[Text]):
         self._stream = stream
         self._source = chunks
         self._done = False
-        # The text in front of a match, until it is yielded: an error of the source's `close` must not lose it.
+        # The text in front of a match, until it is yielded: an error of the source's `close` must
+        # not lose it.
         self._owed: Text | None = None
         self._entered = threading.Lock()
 
     def _enter(self) -> None:
-        """One call at a time: a second one, from another thread or from inside the source, changes nothing."""
+        """One call at a time: a second one, from another thread or from inside the source, changes
+        nothing.
+        """
         if not self._entered.acquire(blocking=False):
-            raise RuntimeError("this cut is in use by another call, of another thread or around this one")
+            raise RuntimeError(
+                "this cut is in use by another call, of another thread or around this one"
+            )
 
     @property
     def match(self) -> StopMatch[Text] | None:
@@ -89,7 +103,10 @@ class Cut(_Cutting[Text]):
         raise StopIteration
 
     def close(self) -> None:
-        """Ends the iteration and closes the source, if it can be closed. A second call does nothing."""
+        """Ends the iteration and closes the source, if it can be closed.
+
+        A second call does nothing.
+        """
         self._enter()
         try:
             if not self._done:
@@ -114,7 +131,9 @@ class Cut(_Cutting[Text]):
 
 
 class AsyncCut(_Cutting[Text]):
-    """An asynchronous iterator over the text that may be sent on; see :meth:`holdback.StopSet.acut`."""
+    """An asynchronous iterator over the text that may be sent on; see
+    :meth:`holdback.StopSet.acut`.
+    """
 
     def __init__(self, stream: StopStream[Text], chunks: AsyncIterable[str | bytes], /) -> None:
         super().__init__(stream, chunks)
@@ -157,7 +176,10 @@ class AsyncCut(_Cutting[Text]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Ends the iteration and closes the source, if it can be closed. A second call does nothing."""
+        """Ends the iteration and closes the source, if it can be closed.
+
+        A second call does nothing.
+        """
         self._enter()
         try:
             if not self._done:
@@ -184,12 +206,16 @@ class AsyncCut(_Cutting[Text]):
 
 
 def _not_the_end(error: BaseException) -> RuntimeError:
-    """Out of the source's ``close``, the end of an iteration must not look like the end of the text."""
+    """Out of the source's ``close``, the end of an iteration must not look like the end of the
+    text.
+    """
     return RuntimeError(f"closing the source raised {type(error).__name__}")
 
 
 def _closing(source: Any, iterator: Any, *names: str) -> Callable[[], Any] | None:
-    """The first method by one of ``names`` of whoever may have the connection: the source, then the iterator it gave."""
+    """The first method by one of ``names`` of whoever may have the connection: the source, then the
+    iterator it gave.
+    """
     for owner in (source, iterator):
         for name in names:
             close: Callable[[], Any] | None = getattr(owner, name, None)

@@ -1,9 +1,11 @@
-"""`explain(text, stops)`: which stop fired and where, or for each one why it did not, the likeliest reason first.
+"""`explain(text, stops)`: which stop fired and where, or for each one why it did not, the likeliest
+reason first.
 
-The text is what the model generated, as the caller saw it. For a stop that did not fire the explanation looks for what a person
-would look for: is it there, but asleep, not armed, or behind the cut? Is it there in another case, with other white space or
-line ends, in another Unicode form, with letters that only look the same, with markup in it, one typing error away? Is it a special token,
-which never becomes text? Did the text end in the middle of it?
+The text is what the model generated, as the caller saw it. For a stop that did not fire the
+explanation looks for what a person would look for: is it there, but asleep, not armed, or behind
+the cut? Is it there in another case, with other white space or line ends, in another Unicode form,
+with letters that only look the same, with markup in it, one typing error away? Is it a special
+token, which never becomes text? Did the text end in the middle of it?
 
 >>> print(explain("So the answer is 42.\\n \\nUser: thanks", ["\\n\\nUser:", "<|eot_id|>"]))
 No stop fired.
@@ -30,15 +32,30 @@ MOST_PLACES = 5
 
 LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[like.Folding, ...], ...]], ...] = (
     # kind, what to say, remedy, foldings under which the stop is looked for
-    ("line-ends", "is there with other line ends", r"list the form with '\r\n' too", ((like.with_plain_line_ends,),)),
+    (
+        "line-ends",
+        "is there with other line ends",
+        r"list the form with '\r\n' too",
+        ((like.with_plain_line_ends,),),
+    ),
     (
         "white-space",
         "is there with other white space",
         "list that form too, or change the prompt",
         ((like.without_blanks,), (like.with_single_spaces,)),
     ),
-    ("case", "is there in another case", "list that form too; matching does not fold case", ((like.without_case,),)),
-    ("markup", "is there with markup in it", "list that form too, or ask for plain text", ((like.without_markup,),)),
+    (
+        "case",
+        "is there in another case",
+        "list that form too; matching does not fold case",
+        ((like.without_case,),),
+    ),
+    (
+        "markup",
+        "is there with markup in it",
+        "list that form too, or ask for plain text",
+        ((like.without_markup,),),
+    ),
     (
         "bare",
         "is there without some of its white space",
@@ -51,9 +68,24 @@ LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[like.Folding, ...], ...]], ...
         "unescape the stop (or the text) once more",
         ((like.with_escapes_read,),),
     ),
-    ("normal-form", "is there in another Unicode normal form", "list both forms", ((like.composed,),)),
-    ("full-width", "is there in full-width or other compatibility forms", "list both forms", ((like.compatible,),)),
-    ("look-alike", "is there in letters that look the same", "list both forms", ((like.as_drawn,),)),
+    (
+        "normal-form",
+        "is there in another Unicode normal form",
+        "list both forms",
+        ((like.composed,),),
+    ),
+    (
+        "full-width",
+        "is there in full-width or other compatibility forms",
+        "list both forms",
+        ((like.compatible,),),
+    ),
+    (
+        "look-alike",
+        "is there in letters that look the same",
+        "list both forms",
+        ((like.as_drawn,),),
+    ),
     (
         "invisible",
         "is there with characters that are not seen",
@@ -157,14 +189,15 @@ def explain(
     text: str | bytes,
     stops: StopSet | str | Iterable[str] | None,
     *,
-    asleep_inside: Iterable[tuple[str, str]] | None = None,
-    start_asleep: bool = False,
-    arm_after_chars: int = 0,
+    ignore_inside: Iterable[tuple[str, str]] | None = None,
+    start_inside: bool = False,
+    min_chars: int = 0,
 ) -> Explanation:
     """Explain what `stops` did to `text`, with the options that the stream had.
 
-    `text` is everything the model generated, if it is known, or what came out. Bad stops and options raise what `StopSet` and its
-    streams raise. Work grows with the text times the number of stops that did not fire.
+    `text` is everything the model generated, if it is known, or what came out. Bad stops and
+    options raise what `StopSet` and its streams raise. Work grows with the text times the number of
+    stops that did not fire.
     """
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
@@ -175,11 +208,11 @@ def explain(
         if isinstance(text, str)
         else bytes(text).decode(errors="replace")
     )
-    regions = None if asleep_inside is None else [tuple(pair) for pair in asleep_inside]
+    regions = None if ignore_inside is None else [tuple(pair) for pair in ignore_inside]
     options: dict[str, Any] = {}
     if regions:
-        options = {"asleep_inside": regions, "start_asleep": start_asleep}
-    armed: dict[str, Any] = {"arm_after_chars": arm_after_chars} if arm_after_chars else {}
+        options = {"ignore_inside": regions, "start_inside": start_inside}
+    armed: dict[str, Any] = {"min_chars": min_chars} if min_chars else {}
     stream = compiled.stream(**options, **armed)
     emitted, match = stream.feed(text)
     emitted += stream.flush()
@@ -193,7 +226,7 @@ def explain(
         else:
             there = list(_occurrences(text, str(stop)))
             reasons.append(
-                _there_but(index, str(stop), there, match, asleep, arm_after_chars)
+                _there_but(index, str(stop), there, match, asleep, min_chars)
                 if there
                 else _not_there(index, str(stop), text, views)
             )
@@ -212,7 +245,9 @@ def _count(number: int, what: str) -> str:
 
 
 def _asleep(text: str, options: dict[str, Any]) -> list[bool] | None:
-    """For each character, whether the stream is asleep once it has arrived, or a marker ended with it; `None` without regions."""
+    """For each character, whether the stream is asleep once it has arrived, or a marker ended with
+    it; `None` without regions.
+    """
     if not options:
         return None
     stream = StopSet(None).stream(**options)
@@ -230,7 +265,7 @@ def _there_but(
     places: list[tuple[int, int]],
     match: StopMatch[str] | None,
     asleep: list[bool] | None,
-    arm_after_chars: int,
+    min_chars: int,
 ) -> Reason:
     """Why a stop that is in the text, letter by letter, is not the match."""
 
@@ -244,16 +279,22 @@ def _there_but(
     if match is not None and not in_time:
         return reason("late", f"but {other} fired first, at {match.start}")
     if asleep is not None and all(asleep[end - 1] for _, end in in_time):
-        remedy = "take the region out of asleep_inside if it should fire there"
+        remedy = "take the region out of ignore_inside if it should fire there"
         return reason("asleep", "inside a region where stops are asleep", remedy)
     if asleep is not None and all(any(asleep[start:end]) for start, end in in_time):
         return reason("spans-marker", "across the end of a region, and a stop never spans a marker")
-    if all(end <= arm_after_chars for _, end in in_time):
-        remedy = "lower arm_after_chars (min_tokens) if it should fire there"
-        return reason("not-armed", f"but stops count only behind character {arm_after_chars}", remedy)
+    if all(end <= min_chars for _, end in in_time):
+        remedy = "lower min_chars (min_tokens) if it should fire there"
+        return reason("not-armed", f"but stops count only behind character {min_chars}", remedy)
     if match is None:
-        return reason("asleep", "each time asleep or not armed", "loosen asleep_inside or arm_after_chars")
-    return reason("shadowed", f"but {other} ends at the same character and wins the tie", f"remove stop {match.index}")
+        return reason(
+            "asleep", "each time asleep or not armed", "loosen ignore_inside or min_chars"
+        )
+    return reason(
+        "shadowed",
+        f"but {other} ends at the same character and wins the tie",
+        f"remove stop {match.index}",
+    )
 
 
 Views = dict[tuple[like.Folding, ...], like.Folded]
@@ -264,8 +305,12 @@ def _not_there(index: int, stop: str, text: str, views: Views) -> Reason:
     """The likeliest reason why a stop that is not in the text is not there."""
     name = f"stop {index} '{visible(stop)}'"
 
-    def reason(kind: str, message: str, remedy: str, places: list[tuple[int, int]] | None = None) -> Reason:
-        return Reason(index, stop, kind, f"{name} {message}", remedy, tuple((places or [])[:MOST_PLACES]))
+    def reason(
+        kind: str, message: str, remedy: str, places: list[tuple[int, int]] | None = None
+    ) -> Reason:
+        return Reason(
+            index, stop, kind, f"{name} {message}", remedy, tuple((places or [])[:MOST_PLACES])
+        )
 
     if SPECIAL_TOKEN.fullmatch(stop):
         what = "is a token of the vocabulary; detokenizers leave it out, so this text never comes"
@@ -274,9 +319,19 @@ def _not_there(index: int, stop: str, text: str, views: Views) -> Reason:
         for foldings in ways:
             if places := _folded_occurrences(text, stop, foldings, views):
                 return reason(
-                    kind, f"{what}: {_shown(text, places)}{_spelled(kind, stop, text, places[0])}", remedy, places
+                    kind,
+                    f"{what}: {_shown(text, places)}{_spelled(kind, stop, text, places[0])}",
+                    remedy,
+                    places,
                 )
-    unfinished = next((size for size in range(min(len(stop) - 1, len(text)), 1, -1) if text.endswith(stop[:size])), 0)
+    unfinished = next(
+        (
+            size
+            for size in range(min(len(stop) - 1, len(text)), 1, -1)
+            if text.endswith(stop[:size])
+        ),
+        0,
+    )
     if unfinished:
         start = len(text) - unfinished
         what = f"began at {start}, but the text ends after '{visible(stop[:unfinished])}'"
@@ -284,7 +339,11 @@ def _not_there(index: int, stop: str, text: str, views: Views) -> Reason:
     if places := list(islice(_one_edit(text, stop), MOST_PLACES + 1)):
         what = f"is one character off: {_shown(text, places)}"
         return reason("one-edit", what, "correct the stop, or list that form too", places)
-    return reason("never", "is not in the text, nor anything like it", "check that the prompt makes the model write it")
+    return reason(
+        "never",
+        "is not in the text, nor anything like it",
+        "check that the prompt makes the model write it",
+    )
 
 
 def _occurrences(text: str, stop: str) -> Iterator[tuple[int, int]]:
@@ -304,14 +363,16 @@ def _folded_occurrences(
     if foldings not in views:
         views[foldings] = fold(text, *foldings)
     view = views[foldings]
-    return [(view.starts[start], view.ends[end - 1]) for start, end in _occurrences(view.text, wanted)]
+    return [
+        (view.starts[start], view.ends[end - 1]) for start, end in _occurrences(view.text, wanted)
+    ]
 
 
 def _one_edit(text: str, stop: str) -> Iterator[tuple[int, int]]:
     """Places that differ from the stop by one character: another one, one too many, or one missing.
 
-    One of the two halves of the stop must be there unchanged, so only places around such a half are compared. Short
-    stops are left out: nearly everything is one character away from them.
+    One of the two halves of the stop must be there unchanged, so only places around such a half are
+    compared. Short stops are left out: nearly everything is one character away from them.
     """
     if len(stop) < 4:
         return
@@ -352,4 +413,8 @@ def _shown(text: str, places: list[tuple[int, int]]) -> str:
 def _numbers(numbers: Iterable[int]) -> str:
     listed = list(numbers)
     shown = ", ".join(map(str, listed[:MOST_PLACES]))
-    return shown if len(listed) <= MOST_PLACES else f"{shown} and {_count(len(listed) - MOST_PLACES, 'more place')}"
+    return (
+        shown
+        if len(listed) <= MOST_PLACES
+        else f"{shown} and {_count(len(listed) - MOST_PLACES, 'more place')}"
+    )

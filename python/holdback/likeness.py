@@ -1,7 +1,9 @@
-"""What makes two texts look alike and yet differ: the ground that `lint` warns about and `explain` searches.
+"""What makes two texts look alike and yet differ: the ground that `lint` warns about and `explain`
+searches.
 
-A `Folding` maps text to a coarser form in which one kind of difference is gone, and remembers for every character of the
-result which stretch of the original it came from. So a stop that is found in the folded text has a place in the original.
+A `Folding` maps text to a coarser form in which one kind of difference is gone, and remembers for
+every character of the result which stretch of the original it came from. So a stop that is found in
+the folded text has a place in the original.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ SPECIAL_TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|<end_of_utterance>"
     r"|\[/?INST\]|\[/?SYSTEM_PROMPT\]|<</?SYS>>|\[(?:CLS|SEP|PAD|UNK|MASK|EOS|BOS)\]"
 )
-"""Text that chat models have as one token of their vocabulary, which detokenizers usually leave out."""
+"""Text that chat models have as one token of their vocabulary, which detokenizers usually leave
+out.
+"""
 
 INVISIBLE = frozenset(
     "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufe0e\ufe0f\ufeff"
 )
-"""Characters that are not seen: soft hyphen, zero-width spaces and joiners, direction marks, byte order mark, ..."""
+"""Characters that are not seen: soft hyphen, zero-width spaces and joiners, direction marks, byte
+order mark, ...
+"""
 
-# Letters of other scripts and signs that are drawn like an ASCII character. Compatibility forms (full width, ligatures,
-# mathematical letters) are not listed: NFKC knows them.
+# Letters of other scripts and signs that are drawn like an ASCII character. Compatibility forms
+# (full width, ligatures, mathematical letters) are not listed: NFKC knows them.
 _DRAWN_LIKE = {
     "A": "АΑᎪ", "B": "ВΒᏴ", "C": "СϹᏟ", "D": "Ꭰ", "E": "ЕΕᎬ", "G": "Ԍ", "H": "НΗᎻ", "I": "ІΙӀ", "J": "ЈͿ", "K": "КΚᏦ",
     "L": "Ꮮ", "M": "МΜᎷ", "N": "Ν", "O": "ОΟՕ", "P": "РΡᏢ", "Q": "Ԛ", "S": "ЅՏ", "T": "ТΤᎢ", "U": "Ս", "V": "ѴᏙ",
@@ -36,7 +42,9 @@ _DRAWN_LIKE = {
     "-": "‐‑‒–—−﹘─━", "'": "‘’‛′ʼ´", '"': "“”„‟″", ":": "∶։ː", ";": "\u037e", "!": "ǃ", "|": "│┃¦∣", "/": "⁄∕",
     "<": "‹〈⟨", ">": "›〉⟩", "*": "∗•", "#": "♯", ".": "․", ",": "‚", "~": "∼˜", "_": "ˍ", "=": "═", "`": "ˋ",
 }  # fmt: skip
-LOOKALIKES = {other: plain for plain, others in _DRAWN_LIKE.items() for other in others if not other.isascii()}
+LOOKALIKES = {
+    other: plain for plain, others in _DRAWN_LIKE.items() for other in others if not other.isascii()
+}
 """Character to the ASCII character it is drawn like."""
 
 
@@ -50,7 +58,9 @@ class Folded:
 
 
 Folding = Callable[[str], Iterator[tuple[str, int, int]]]
-"""Yields pieces of the folded text, each with the start and end of what it came from, in characters."""
+"""Yields pieces of the folded text, each with the start and end of what it came from, in
+characters.
+"""
 
 
 def fold(text: str, *foldings: Folding) -> Folded:
@@ -104,7 +114,9 @@ def without_spaces(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def without_markup(text: str) -> Iterator[tuple[str, int, int]]:
-    """Marks that Markdown puts around words are dropped: asterisks, underscores, tildes, backticks, hashes, quote signs."""
+    """Marks that Markdown puts around words are dropped: asterisks, underscores, tildes, backticks,
+    hashes, quote signs.
+    """
     for at, character in enumerate(text):
         if character not in "*_~`#>\\":
             yield character, at, at + 1
@@ -161,7 +173,8 @@ def _joins(character: str) -> bool:
 
 
 def visible(text: str) -> str:
-    r"""`text` on one line with nothing hidden: `\n`, `\t`, `\x1b`, `\u200b` and a backslash as `\\`, all else as it is.
+    r"""`text` on one line with nothing hidden: `\n`, `\t`, `\x1b`, `\u200b` and a backslash as
+    `\\`, all else as it is.
 
     >>> visible("a\tb\u200b\n")
     'a\\tb\\u200b\\n'
@@ -170,7 +183,9 @@ def visible(text: str) -> str:
 
 
 def _shows(character: str) -> bool:
-    return character == " " or (character != "\\" and character.isprintable() and character not in INVISIBLE)
+    return character == " " or (
+        character != "\\" and character.isprintable() and character not in INVISIBLE
+    )
 
 
 def _escape(character: str) -> str:

@@ -1,8 +1,10 @@
-r"""`lint(stops)`: what is wrong, or likely to go wrong, with a list of stop strings, before any text is generated.
+r"""`lint(stops)`: what is wrong, or likely to go wrong, with a list of stop strings, before any
+text is generated.
 
-Each `Finding` names the stop, says what happens and what to do about it. Errors are lists that cannot work (an empty stop, a list
-that the provider refuses); warnings are stops that will surprise; notes are worth knowing. Nothing is raised for a bad
-stop: that is what the findings are for.
+Each `Finding` names the stop, says what happens and what to do about it. Errors are lists that
+cannot work (an empty stop, a list that the provider refuses); warnings are stops that will
+surprise; notes are worth knowing. Nothing is raised for a bad stop: that is what the findings are
+for.
 
 >>> for finding in lint(["<|eot_id|>", "x---y", "---"]):
 ...     print(finding.severity, finding.code, finding.index)
@@ -30,7 +32,9 @@ Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 STUTTER = 0.05
-"""Share of characters held on arrival from which a stop is said to stutter: one in twenty is seen as a hitch in the text."""
+"""Share of characters held on arrival from which a stop is said to stutter: one in twenty is seen
+as a hitch in the text.
+"""
 
 MOST_MEASURED = 200
 """Longer lists are measured as a whole only: two milliseconds a stop would add up."""
@@ -93,7 +97,9 @@ class Finding:
 
 
 def lint(
-    stops: str | bytes | Iterable[str | bytes] | None, provider: str | Provider | None = None, model: str | None = None
+    stops: str | bytes | Iterable[str | bytes] | None,
+    provider: str | Provider | None = None,
+    model: str | None = None,
 ) -> list[Finding]:
     """Everything worth saying about `stops`, errors first, then in the order of the list.
 
@@ -102,8 +108,12 @@ def lint(
     if isinstance(stops, StopSet):
         stops = stops.stops
     if stops is not None and not isinstance(stops, Iterable):
-        raise TypeError(f"stops must be a str, bytes, an iterable of them, or None, not {type(stops).__name__}")
-    listed: list[Any] = [] if stops is None else [stops] if isinstance(stops, (str, bytes)) else list(stops)
+        raise TypeError(
+            f"stops must be a str, bytes, an iterable of them, or None, not {type(stops).__name__}"
+        )
+    listed: list[Any] = (
+        [] if stops is None else [stops] if isinstance(stops, (str, bytes)) else list(stops)
+    )
     known = get(provider) if isinstance(provider, str) else provider
     findings: list[Finding] = []
     good: dict[int, str] = {}
@@ -114,13 +124,17 @@ def lint(
         elif isinstance(stop, str):
             good[index] = stop
             findings += (finding for check in CHECKS for finding in check(index, stop))
-    usable = [index for index, stop in enumerate(listed) if isinstance(stop, bytes) or index in good]
+    usable = [
+        index for index, stop in enumerate(listed) if isinstance(stop, bytes) or index in good
+    ]
     usable = [index for index in usable if listed[index]]
     findings += _across([(index, listed[index]) for index in usable])
     findings += _stutter(good)
     if known is not None:
         findings += _limits(listed, good, known, model)
-    return sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), _place(finding)))
+    return sorted(
+        findings, key=lambda finding: (SEVERITIES.index(finding.severity), _place(finding))
+    )
 
 
 def _place(finding: Finding) -> int:
@@ -135,7 +149,8 @@ def _times(count: int) -> str:
     return "1 time" if count == 1 else f"{count} times"
 
 
-# --- one stop ------------------------------------------------------------------------------------------------------
+# --- one stop
+# ------------------------------------------------------------------------------------------------------
 
 
 def _broken(index: int, stop: object) -> Finding | None:
@@ -176,7 +191,9 @@ def _special_token(index: int, stop: str) -> Iterator[Finding]:
 
 def _common(index: int, stop: str) -> Iterator[Finding]:
     counts = {name: text.count(stop) for name, text in samples().items()}
-    seen = ", ".join(f"{_times(count)} in the {name} sample" for name, count in counts.items() if count)
+    seen = ", ".join(
+        f"{_times(count)} in the {name} sample" for name, count in counts.items() if count
+    )
     what = COMMON.get(stop)
     if what is None and not seen:
         return
@@ -246,9 +263,9 @@ def _escaped(index: int, stop: str) -> Iterator[Finding]:
 
 
 def _pattern(index: int, stop: str) -> Iterator[Finding]:
-    if re.search(r"\.[*+]|\\[dwsb]|\[\^|\(\?|^\^.|^[\w:]+(?:\|[\w:]+)+$|[\w)\]]\$$", stop) and not SPECIAL_TOKEN.search(
-        stop
-    ):
+    if re.search(
+        r"\.[*+]|\\[dwsb]|\[\^|\(\?|^\^.|^[\w:]+(?:\|[\w:]+)+$|[\w)\]]\$$", stop
+    ) and not SPECIAL_TOKEN.search(stop):
         yield Finding(
             "pattern",
             "warning",
@@ -259,7 +276,9 @@ def _pattern(index: int, stop: str) -> Iterator[Finding]:
 
 
 def _characters(index: int, stop: str) -> Iterator[Finding]:
-    hidden = sorted({character for character in stop if character in INVISIBLE or character == "\xa0"})
+    hidden = sorted(
+        {character for character in stop if character in INVISIBLE or character == "\xa0"}
+    )
     if hidden:
         yield Finding(
             "invisible",
@@ -269,7 +288,9 @@ def _characters(index: int, stop: str) -> Iterator[Finding]:
             "remove it, or put an ordinary space",
         )
     alike = sorted({character for character in stop if character in LOOKALIKES})
-    if alike and all(character.isascii() or character in LOOKALIKES or character in hidden for character in stop):
+    if alike and all(
+        character.isascii() or character in LOOKALIKES or character in hidden for character in stop
+    ):
         plain = ", ".join(f"'{LOOKALIKES[character]}'" for character in alike)
         yield Finding(
             "look-alike",
@@ -298,7 +319,9 @@ def _characters(index: int, stop: str) -> Iterator[Finding]:
 
 
 def _list(characters: Iterable[str]) -> str:
-    return ", ".join(f"U+{ord(one):04X} {unicodedata.name(one, 'without a name')}" for one in characters)
+    return ", ".join(
+        f"U+{ord(one):04X} {unicodedata.name(one, 'without a name')}" for one in characters
+    )
 
 
 CHECKS: tuple[Callable[[int, str], Iterator[Finding]], ...] = (
@@ -313,7 +336,8 @@ CHECKS: tuple[Callable[[int, str], Iterator[Finding]], ...] = (
 )
 
 
-# --- the list ------------------------------------------------------------------------------------------------------
+# --- the list
+# ------------------------------------------------------------------------------------------------------
 
 
 def _across(stops: list[tuple[int, str | bytes]]) -> Iterator[Finding]:
@@ -365,25 +389,35 @@ def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
             )
     if not told:
         what = f"together the stops hold back on arrival {_percent(shares)}"
-        yield Finding("stutter", "note", None, what, "fewer different first characters hold back less")
+        yield Finding(
+            "stutter", "note", None, what, "fewer different first characters hold back less"
+        )
 
 
 def _percent(shares: dict[str, float]) -> str:
-    return ", ".join(f"{share:.1%} of the {name} sample's characters" for name, share in shares.items())
+    return ", ".join(
+        f"{share:.1%} of the {name} sample's characters" for name, share in shares.items()
+    )
 
 
-def _limits(stops: list[Any], good: dict[int, str], provider: Provider, model: str | None) -> Iterator[Finding]:
+def _limits(
+    stops: list[Any], good: dict[int, str], provider: Provider, model: str | None
+) -> Iterator[Finding]:
     """What the provider would do with the list if it were sent as it is."""
     facts = provider.facts_for(model)
     who = provider.title if model is None else f"{provider.title} ({model})"
-    local = "let holdback.providers.plan split the list: it says what to send and what to enforce here"
+    local = (
+        "let holdback.providers.plan split the list: it says what to send and what to enforce here"
+    )
 
     def value(name: str) -> Any:
         fact = facts.get(name)
         return None if fact is None else fact.value
 
     if value("accepts") is False and stops:
-        yield Finding("not-accepted", "error", None, f"{who} takes no stops: {facts['accepts'].cited}", local)
+        yield Finding(
+            "not-accepted", "error", None, f"{who} takes no stops: {facts['accepts'].cited}", local
+        )
         return
     cap = value("max_stops")
     if cap is not None and len(stops) > cap:
@@ -398,16 +432,22 @@ def _limits(stops: list[Any], good: dict[int, str], provider: Provider, model: s
     if value("whitespace_stop") == "refused":
         for index, stop in good.items():
             if not stop.strip():
-                what = (
-                    f"{_named(index, stop)} is white space only, which {who} refuses: {facts['whitespace_stop'].cited}"
-                )
+                what = f"{_named(index, stop)} is white space only, which {who} refuses: {facts['whitespace_stop'].cited}"
                 yield Finding("blank", "error", index, what, local)
     if stops and value("included"):
         what = f"{who} leaves the stop's text in the output: {facts['included'].cited}"
         yield Finding("included", "note", None, what, "cut locally as well")
     if stops and value("misses"):
-        what = f"{who} can miss {value('misses')} [{facts['misses'].date}, {facts['misses'].source}]"
+        what = (
+            f"{who} can miss {value('misses')} [{facts['misses'].date}, {facts['misses'].source}]"
+        )
         yield Finding("missed", "warning", None, what, "enforce them locally as well")
     if stops and value("names_stop") is False:
         what = f"{who} does not say which stop ended an answer"
-        yield Finding("unnamed", "note", None, what, "plan(..., must_name=True) enforces them here, where it is known")
+        yield Finding(
+            "unnamed",
+            "note",
+            None,
+            what,
+            "plan(..., must_name=True) enforces them here, where it is known",
+        )

@@ -1,7 +1,8 @@
 """What the systems in front of a model do with stop sequences, as data, and how to live with it.
 
-`plan(stops, provider, model)` splits a stop list into what to send and what to enforce locally (with a `StopSet` over
-`Plan.enforce`), so that a cap of four, a model that refuses the parameter or a blank stop costs no stop:
+`plan(stops, provider, model)` splits a stop list into what to send and what to enforce locally
+(with a `StopSet` over `Plan.enforce`), so that a cap of four, a model that refuses the parameter or
+a blank stop costs no stop:
 
 >>> made = plan(["\\n", "END", "###", "User:", "</answer>", "---"], "anthropic")
 >>> made.send, made.enforce
@@ -13,8 +14,9 @@ OpenAI chat completions, model gpt-5-mini
   - stops are not taken here: 400 unsupported_parameter; whether gpt-5.1 and later take it with reasoning_effort=none is \
 disputed (BerriAI/litellm#28662) [2026-11, https://github.com/huggingface/smolagents/issues/1671]
 
-The facts are in `data/providers.json`, each with the month it was checked and its source; what is not there is not known,
-and nothing is assumed about it. Correct or add some with `Provider.with_facts` and `register`, or `load` a file of the same shape.
+The facts are in `data/providers.json`, each with the month it was checked and its source; what is
+not there is not known, and nothing is assumed about it. Correct or add some with
+`Provider.with_facts` and `register`, or `load` a file of the same shape.
 """
 
 from __future__ import annotations
@@ -79,17 +81,28 @@ class Provider:
     aliases: tuple[str, ...] = ()
 
     def facts_for(self, model: str | None = None) -> dict[str, Fact]:
-        """The facts that hold for `model`. A vendor in front of the name (`"openai/gpt-5"`) does not matter, nor does case."""
+        """The facts that hold for `model`.
+
+        A vendor in front of the name (`"openai/gpt-5"`) does not matter, nor does case.
+        """
         facts = dict(self.facts)
         if model is not None:
             name = model.lower()
             for patterns, special in self.models:
-                if any(fnmatchcase(name, p) or fnmatchcase(name.rpartition("/")[2], p) for p in patterns):
+                if any(
+                    fnmatchcase(name, p) or fnmatchcase(name.rpartition("/")[2], p)
+                    for p in patterns
+                ):
                     facts.update(special)
         return facts
 
     def with_facts(
-        self, *, name: str | None = None, date: str = "", source: str = "set by the caller", **values: Value
+        self,
+        *,
+        name: str | None = None,
+        date: str = "",
+        source: str = "set by the caller",
+        **values: Value,
     ) -> Provider:
         """The same system with other facts, for a proxy with a raised cap or a server of your own.
 
@@ -97,8 +110,13 @@ class Provider:
         >>> mine.facts_for()["max_stops"].value, mine.facts_for()["max_stops"].source
         (64, 'set by the caller')
         """
-        facts = {**self.facts, **{key: _fact(key, value, date, source) for key, value in values.items()}}
-        return replace(self, name=name or self.name, facts=facts, aliases=self.aliases if name is None else ())
+        facts = {
+            **self.facts,
+            **{key: _fact(key, value, date, source) for key, value in values.items()},
+        }
+        return replace(
+            self, name=name or self.name, facts=facts, aliases=self.aliases if name is None else ()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +128,10 @@ class Plan:
     title: str
     send: list[str]
     enforce: list[str | bytes]
-    """Stops to cut at here. One that is sent too is here as well when the system cannot be relied on for it."""
+    """Stops to cut at here.
+
+    One that is sent too is here as well when the system cannot be relied on for it.
+    """
     notes: list[str]
     field: str | None
     """The request field that takes them, dotted; `None` if there is none or it is not known."""
@@ -119,7 +140,8 @@ class Plan:
 
     @property
     def request(self) -> dict[str, Any]:
-        """What to merge into the request body: the field with the stops, or nothing, never an empty list.
+        """What to merge into the request body: the field with the stops, or nothing, never an empty
+        list.
 
         >>> plan(["END"], "gemini").request
         {'generationConfig': {'stopSequences': ['END']}}
@@ -148,14 +170,16 @@ def plan(
     *,
     must_name: bool = False,
 ) -> Plan:
-    """Split `stops` into what `provider` can do and what to enforce locally. Every stop is in one of the two, or in both.
+    """Split `stops` into what `provider` can do and what to enforce locally. Every stop is in one
+    of the two, or in both.
 
-    Cutting in both places gives what one `StopSet` over the whole list would give. For that, within a cap, the order of the
-    list decides, but a stop that can never be the match takes no place, and a stop whose beginning may be the end of one
-    that is not sent stays here too: the system would cut it away, and with it the end of the other.
+    Cutting in both places gives what one `StopSet` over the whole list would give. For that, within
+    a cap, the order of the list decides, but a stop that can never be the match takes no place, and
+    a stop whose beginning may be the end of one that is not sent stays here too: the system would
+    cut it away, and with it the end of the other.
 
-    `must_name=True` keeps all of them here if the system does not say which one fired. Bad stops raise what `StopSet`
-    raises; an unknown provider is a `ValueError` that lists the known ones.
+    `must_name=True` keeps all of them here if the system does not say which one fired. Bad stops
+    raise what `StopSet` raises; an unknown provider is a `ValueError` that lists the known ones.
     """
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
     known = provider if isinstance(provider, Provider) else get(provider)
@@ -164,14 +188,20 @@ def plan(
     field = facts.get("field")
     where = None if field is None else str(field.value)
     if not compiled.stops:
-        return Plan(known.name, model, known.title, [], [], ["no stops: leave the field out"], where, facts)
+        return Plan(
+            known.name, model, known.title, [], [], ["no stops: leave the field out"], where, facts
+        )
 
-    candidates = [] if _refused(known, facts, model, must_name, notes) else _sendable(compiled, facts, notes)
+    candidates = (
+        [] if _refused(known, facts, model, must_name, notes) else _sendable(compiled, facts, notes)
+    )
     cap = facts.get("max_stops")
     most = cap.value if cap is not None and type(cap.value) is int else None
     send = _independent(candidates, most, compiled, notes)
     if cap is not None and most is not None and len(candidates) > most:
-        notes.append(f"{len(candidates)} stops, {most} are taken: the rest is enforced here; {cap.cited}")
+        notes.append(
+            f"{len(candidates)} stops, {most} are taken: the rest is enforced here; {cap.cited}"
+        )
     elif candidates and cap is None:
         notes.append("whether there is a limit on the number of stops is not known")
 
@@ -186,11 +216,15 @@ def plan(
             notes.append(f"{why}{told}: all are enforced here too [{fact.date}, {fact.source}]")
     names = facts.get("names_stop")
     if len(enforce) < len(everything) and names is not None and not names.value:
-        notes.append("the answer will not say which of the stops sent ended it; must_name=True keeps them here")
+        notes.append(
+            "the answer will not say which of the stops sent ended it; must_name=True keeps them here"
+        )
     return Plan(known.name, model, known.title, send, enforce, notes, where, facts)
 
 
-def _refused(known: Provider, facts: Mapping[str, Fact], model: str | None, must_name: bool, notes: list[str]) -> bool:
+def _refused(
+    known: Provider, facts: Mapping[str, Fact], model: str | None, must_name: bool, notes: list[str]
+) -> bool:
     """Whether nothing is to be sent, with the reason added to the notes."""
     accepts = facts.get("accepts")
     if accepts is None:
@@ -200,7 +234,9 @@ def _refused(known: Provider, facts: Mapping[str, Fact], model: str | None, must
         notes.append(f"stops are not taken here: {accepts.cited}")
         return True
     if must_name and ((names := facts.get("names_stop")) is None or not names.value):
-        notes.append("the answer does not say which stop ended it: all are enforced here, so that it is known")
+        notes.append(
+            "the answer does not say which stop ended it: all are enforced here, so that it is known"
+        )
         return True
     refusing = [p for patterns, special in known.models if "accepts" in special for p in patterns]
     if model is None and refusing:
@@ -217,7 +253,9 @@ def _sendable(stops: StopSet, facts: Mapping[str, Fact], notes: list[str]) -> li
         if text is None:
             notes.append(f"{stop!r} is not text: enforced here")
         elif not text.strip() and blank is not None and blank.value == "refused":
-            notes.append(f"{text!r} is white space only, which is refused: enforced here; {blank.cited}")
+            notes.append(
+                f"{text!r} is white space only, which is refused: enforced here; {blank.cited}"
+            )
         else:
             candidates.append(text)
     if stops.unreachable:
@@ -225,11 +263,15 @@ def _sendable(stops: StopSet, facts: Mapping[str, Fact], notes: list[str]) -> li
     return candidates
 
 
-def _independent(candidates: list[str], most: int | None, stops: StopSet, notes: list[str]) -> list[str]:
-    """The first `most` candidates of which none begins with the end of a stop that is not among them.
+def _independent(
+    candidates: list[str], most: int | None, stops: StopSet, notes: list[str]
+) -> list[str]:
+    """The first `most` candidates of which none begins with the end of a stop that is not among
+    them.
 
-    The system takes a stop's text away. If a stop that is enforced here ended inside that text, we would not see it, and its
-    beginning would stay. Taking such a candidate out makes it one that is not sent, hence the loop; it only ever shrinks.
+    The system takes a stop's text away. If a stop that is enforced here ended inside that text, we
+    would not see it, and its beginning would stay. Taking such a candidate out makes it one that is
+    not sent, hence the loop; it only ever shrinks.
     """
     everything = _distinct(stops, without=stops.unreachable)
     while True:
@@ -240,8 +282,9 @@ def _independent(candidates: list[str], most: int | None, stops: StopSet, notes:
         for key, other in everything.items():
             if key in sent:
                 continue
-            # What a stream over the candidates holds behind the other stop is its longest end that one of them begins
-            # with; a match is one that is all of such an end. Shorter ends turn up in the next round.
+            # What a stream over the candidates holds behind the other stop is its longest end that
+            # one of them begins with; a match is one that is all of such an end. Shorter ends turn
+            # up in the next round.
             stream.reset()
             match = stream.feed(key)[1]
             end = stream.held if match is None else key[match.start :]
@@ -250,14 +293,19 @@ def _independent(candidates: list[str], most: int | None, stops: StopSet, notes:
         if not clashes:
             return _longest_first(send)
         notes.extend(
-            f"{stop!r} may begin with the end of {other!r}: both are enforced here" for stop, other in clashes.items()
+            f"{stop!r} may begin with the end of {other!r}: both are enforced here"
+            for stop, other in clashes.items()
         )
         candidates = [stop for stop in candidates if stop not in clashes]
 
 
 def _longest_first(send: list[str]) -> list[str]:
-    """By length if one ends with another: where two stops end together, some engines take the one listed first (vLLM)."""
-    backwards = sorted(stop[::-1] for stop in send)  # one that begins another one stands right before it or its like
+    """By length if one ends with another: where two stops end together, some engines take the one
+    listed first (vLLM).
+    """
+    backwards = sorted(
+        stop[::-1] for stop in send
+    )  # one that begins another one stands right before it or its like
     nested = any(longer.startswith(shorter) for shorter, longer in itertools.pairwise(backwards))
     return sorted(send, key=len, reverse=True) if nested else send
 
@@ -298,7 +346,9 @@ def names() -> list[str]:
 
 
 def register(provider: Provider) -> None:
-    """Make `provider` known under its name and aliases, in this process, in place of any that had them."""
+    """Make `provider` known under its name and aliases, in this process, in place of any that had
+    them.
+    """
     for name in (provider.name, *provider.aliases):
         _registry()[name.lower()] = provider
 
@@ -306,7 +356,8 @@ def register(provider: Provider) -> None:
 def load(path: str | Path) -> list[Provider]:
     """Register every provider of a JSON file shaped like `data/providers.json`, and return them.
 
-    A fact without date or source, or with a value of the wrong type, is a `ValueError` that names it; nothing is registered then.
+    A fact without date or source, or with a value of the wrong type, is a `ValueError` that names
+    it; nothing is registered then.
     """
     providers = _read(Path(path).read_text(encoding="utf-8"))
     for provider in providers:
@@ -317,7 +368,11 @@ def load(path: str | Path) -> list[Provider]:
 @cache
 def _registry() -> dict[str, Provider]:
     text = files("holdback").joinpath("data", "providers.json").read_text(encoding="utf-8")
-    return {name.lower(): provider for provider in _read(text) for name in (provider.name, *provider.aliases)}
+    return {
+        name.lower(): provider
+        for provider in _read(text)
+        for name in (provider.name, *provider.aliases)
+    }
 
 
 def _read(text: str) -> list[Provider]:
@@ -327,7 +382,14 @@ def _read(text: str) -> list[Provider]:
             for needed in ("value", "date", "source"):
                 if entry.get(needed, "") == "":
                     raise ValueError(f"{where}: the fact {key!r} has no {needed}")
-            made[key] = _fact(key, entry["value"], entry["date"], entry["source"], entry.get("note", ""), where=where)
+            made[key] = _fact(
+                key,
+                entry["value"],
+                entry["date"],
+                entry["source"],
+                entry.get("note", ""),
+                where=where,
+            )
         return made
 
     document = json.loads(text)
@@ -339,7 +401,10 @@ def _read(text: str) -> list[Provider]:
             entry.get("title", name),
             facts(name, entry.get("facts", {})),
             tuple(
-                (tuple(p.lower() for p in special["match"]), facts(f"{name}, {special['match'][0]}", special["facts"]))
+                (
+                    tuple(p.lower() for p in special["match"]),
+                    facts(f"{name}, {special['match'][0]}", special["facts"]),
+                )
                 for special in entry.get("models", [])
             ),
             tuple(entry.get("aliases", [])),
@@ -348,7 +413,9 @@ def _read(text: str) -> list[Provider]:
     ]
 
 
-def _fact(key: str, value: Value, date: str, source: str, note: str = "", *, where: str = "facts") -> Fact:
+def _fact(
+    key: str, value: Value, date: str, source: str, note: str = "", *, where: str = "facts"
+) -> Fact:
     kinds = KINDS.get(key)
     if kinds is None:
         raise ValueError(f"{where}: no fact is called {key!r}; there are {', '.join(KINDS)}")

@@ -1,6 +1,8 @@
-"""Where stops stand in a request to a model, and what else in it decides how its answer is cut: one table, for all dialects.
+"""Where stops stand in a request to a model, and what else in it decides how its answer is cut: one
+table, for all dialects.
 
-The gateway and the adapters that see HTTP requests read them with this. A request is its path and its JSON body.
+The gateway and the adapters that see HTTP requests read them with this. A request is its path and
+its JSON body.
 
 >>> body = {"model": "m", "stop": ["END", "###"], "n": 2, "stream": True}
 >>> dialect = dialect_of("/v1/chat/completions")
@@ -18,8 +20,9 @@ from typing import Any
 
 from holdback.wire import Dialect
 
-# The first that fits. The end of the path decides, because what stands in front differs: /v1, /v1beta/openai,
-# /openai/deployments/x, /proxy/... An Assistants thread has /messages too, so Anthropic's needs its version.
+# The first that fits. The end of the path decides, because what stands in front differs: /v1,
+# /v1beta/openai, /openai/deployments/x, /proxy/... An Assistants thread has /messages too, so
+# Anthropic's needs its version.
 _PATHS: tuple[tuple[str, Dialect], ...] = (
     (r"/chat/completions$", "openai.chat"),
     (r"/completions$", "openai.completions"),
@@ -48,7 +51,10 @@ FIELDS: Mapping[Dialect, tuple[tuple[str, ...], ...]] = {
     "llama.cpp": (("stop",),),
     "tgi": (("parameters", "stop"),),
 }
-"""Where stops stand in a body, from the outside in. The first is the usual one; Gemini takes underscores as well."""
+"""Where stops stand in a body, from the outside in.
+
+The first is the usual one; Gemini takes underscores as well.
+"""
 
 
 def dialect_of(path: str) -> Dialect | None:
@@ -57,7 +63,10 @@ def dialect_of(path: str) -> Dialect | None:
 
 
 def find_stops(dialect: Dialect, body: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
-    """Where the stops of a request stand, or would, and what they are. `ValueError` for something that is not a list of stops."""
+    """Where the stops of a request stand, or would, and what they are.
+
+    `ValueError` for something that is not a list of stops.
+    """
     for field in FIELDS[dialect]:
         value: Any = body
         for key in field:
@@ -128,7 +137,9 @@ def count_choices(dialect: Dialect, body: Mapping[str, Any]) -> int:
 
 
 def echoed_chars(dialect: Dialect, body: Mapping[str, Any]) -> int | None:
-    """Characters of the prompt that come back in front of the answer; `None` if they cannot be known."""
+    """Characters of the prompt that come back in front of the answer; `None` if they cannot be
+    known.
+    """
     if dialect != "openai.completions" or body.get("echo") is not True:
         return 0
     prompts = _prompts(dialect, body)

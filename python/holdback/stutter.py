@@ -1,7 +1,9 @@
-"""How much of ordinary text a list of stops holds back, measured on small bundled samples of English, code and CJK.
+"""How much of ordinary text a list of stops holds back, measured on small bundled samples of
+English, code and CJK.
 
-A character that may begin a stop cannot go out when it arrives. If it is a common one, such as a space, the stream
-stutters. The share of such characters is a property of the stops and the kind of text, so it can be told beforehand.
+A character that may begin a stop cannot go out when it arrives. If it is a common one, such as a
+space, the stream stutters. The share of such characters is a property of the stops and the kind of
+text, so it can be told beforehand.
 """
 
 from __future__ import annotations
@@ -20,11 +22,14 @@ SAMPLES = {"English": "prose.txt", "code": "code.txt", "CJK": "cjk.txt"}
 def samples() -> dict[str, str]:
     """The bundled texts, by what they are."""
     folder = files("holdback").joinpath("data")
-    return {name: folder.joinpath(file).read_text(encoding="utf-8") for name, file in SAMPLES.items()}
+    return {
+        name: folder.joinpath(file).read_text(encoding="utf-8") for name, file in SAMPLES.items()
+    }
 
 
 def held_share(stops: Iterable[str], text: str) -> float:
-    """The share of the characters of `text` that do not go out the moment they arrive, one by one, because they may begin a stop.
+    """The share of the characters of `text` that do not go out the moment they arrive, one by one,
+    because they may begin a stop.
 
     When a stop is complete, reading starts afresh behind it.
 

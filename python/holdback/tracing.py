@@ -1,7 +1,8 @@
-"""`trace(chunks, stops)`: chunk by chunk, what arrived, what went out, what is held and for which stop.
+"""`trace(chunks, stops)`: chunk by chunk, what arrived, what went out, what is held and for which
+stop.
 
-The first thing to look at when a stream stutters or a stop fires late. The result prints as a table and renders as one
-HTML page (`Trace.to_html`, `Trace.save`); in a notebook it shows itself.
+The first thing to look at when a stream stutters or a stop fires late. The result prints as a table
+and renders as one HTML page (`Trace.to_html`, `Trace.save`); in a notebook it shows itself.
 
 >>> print(trace(["It is 42.</", "p> </ans", "wer> bye"], ["</answer>"]))
 chunk  arrived      sent on    held   for
@@ -24,14 +25,19 @@ from .likeness import visible
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one chunk did. `offset` is where its text begins and `sent` how much had gone out before it, in characters."""
+    """What one chunk did.
+
+    `offset` is where its text begins and `sent` how much had gone out before it, in characters.
+    """
 
     chunk: str | bytes | None
     """What arrived; `None` for the flush at the end."""
     emit: str
     held: str
     waits_for: tuple[int, ...]
-    """The stops that begin with the held text, by index: what it waits for. Empty when only a marker is awaited."""
+    """The stops that begin with the held text, by index: what it waits for. Empty when only a
+    marker is awaited.
+    """
     offset: int
     sent: int
     region: tuple[str, str] | None = None
@@ -64,7 +70,9 @@ class Trace:
         return table(self, width=100)
 
     def print(self) -> None:
-        """Print the table to standard output: by rich if it is installed, plain otherwise, as wide as the terminal."""
+        """Print the table to standard output: by rich if it is installed, plain otherwise, as wide
+        as the terminal.
+        """
         from .tracing_terminal import show
 
         show(self)
@@ -97,7 +105,12 @@ class Trace:
             steps.append(fields)
         fired = None
         if match is not None:
-            fired = {"index": match.index, "stop": match.stop, "start": match.start, "end": match.end}
+            fired = {
+                "index": match.index,
+                "stop": match.stop,
+                "start": match.start,
+                "end": match.end,
+            }
         return {
             "stops": list(self.stops),
             "steps": steps,
@@ -107,16 +120,21 @@ class Trace:
         }
 
 
-def trace(chunks: Iterable[str | bytes], stops: StopSet | str | Iterable[str] | None, **options: Any) -> Trace:
-    """Feed `chunks` to a stream of `stops` and write down every step; `options` are those of `StopSet.stream`.
+def trace(
+    chunks: Iterable[str | bytes], stops: StopSet | str | Iterable[str] | None, **options: Any
+) -> Trace:
+    """Feed `chunks` to a stream of `stops` and write down every step; `options` are those of
+    `StopSet.stream`.
 
-    Ends at the match, or with a flush behind the last chunk. One `str` or `bytes` is one chunk. Errors are those of
-    the stream.
+    Ends at the match, or with a flush behind the last chunk. One `str` or `bytes` is one chunk.
+    Errors are those of the stream.
     """
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
     stream = compiled.stream(**options)
     if not isinstance(chunks, Iterable):
-        raise TypeError(f"chunks must be an iterable of str or bytes-like, not {type(chunks).__name__}")
+        raise TypeError(
+            f"chunks must be an iterable of str or bytes-like, not {type(chunks).__name__}"
+        )
     listed = [chunks] if isinstance(chunks, (str, bytes)) else chunks
     names = tuple(str(stop) for stop in compiled.stops)
     steps: list[Step] = []
@@ -148,7 +166,9 @@ def _step(
     sent: int,
     stream: Any,
 ) -> Step:
-    waits = tuple(index for index, stop in enumerate(names) if held and stop != held and stop.startswith(held))
+    waits = tuple(
+        index for index, stop in enumerate(names) if held and stop != held and stop.startswith(held)
+    )
     unreachable = set(compiled.unreachable)
     waits = tuple(index for index in waits if index not in unreachable) or waits
     region = getattr(stream, "region", None)
@@ -172,17 +192,26 @@ def _unfinished(chunk: bytes) -> bool:
     return False
 
 
-# --- the table -----------------------------------------------------------------------------------------------------
+# --- the table
+# -----------------------------------------------------------------------------------------------------
 
 HEADS = ("chunk", "arrived", "sent on", "held", "for")
 
 
 def rows(trace: Trace) -> Iterator[tuple[str, str, str, str, str]]:
-    """The cells of the table, one row a step: visible text, with `·` for a space at an edge, where it would not be seen."""
+    """The cells of the table, one row a step: visible text, with `·` for a space at an edge, where
+    it would not be seen.
+    """
     for number, step in enumerate(trace.steps):
         last = number == len(trace.steps) - 1
         name = "end" if step.chunk is None else str(number)
-        yield name, shown_chunk(step), shown(step.emit), shown(step.held), _why(trace, step, last=last)
+        yield (
+            name,
+            shown_chunk(step),
+            shown(step.emit),
+            shown(step.held),
+            _why(trace, step, last=last),
+        )
 
 
 def shown(text: str) -> str:
@@ -208,9 +237,13 @@ def _with_dots(text: str, show: Callable[[str], str]) -> str:
 
 
 def _visible_bytes(text: str) -> str:
-    """Decoded bytes, those that were no character (half surrogates, by `surrogateescape`) as the bytes they are."""
+    """Decoded bytes, those that were no character (half surrogates, by `surrogateescape`) as the
+    bytes they are.
+    """
     return "".join(
-        f"\\x{ord(character) - 0xDC00:02x}" if "\udc80" <= character <= "\udcff" else visible(character)
+        f"\\x{ord(character) - 0xDC00:02x}"
+        if "\udc80" <= character <= "\udcff"
+        else visible(character)
         for character in text
     )
 
@@ -218,12 +251,18 @@ def _visible_bytes(text: str) -> str:
 def _why(trace: Trace, step: Step, *, last: bool) -> str:
     match = trace.match
     if match is not None and last:
-        rest = match.rest if isinstance(match.rest, str) else bytes(match.rest).decode(errors="replace")
+        rest = (
+            match.rest
+            if isinstance(match.rest, str)
+            else bytes(match.rest).decode(errors="replace")
+        )
         behind = f", not sent: {shown(rest)}" if rest else ""
         return f"stop {match.index} {shown(str(match.stop))} at {match.start}{behind}"
     said = []
     if step.held:
-        said += [f"{index} {shown(trace.stops[index])}" for index in step.waits_for[:3]] or ["a marker"]
+        said += [f"{index} {shown(trace.stops[index])}" for index in step.waits_for[:3]] or [
+            "a marker"
+        ]
         if len(step.waits_for) > 3:
             said.append(f"{len(step.waits_for) - 3} more")
     if step.bytes_waiting:
@@ -244,7 +283,10 @@ def table(trace: Trace, *, width: int) -> str:
         fitted = [_fit(cell, size) for cell, size in zip(row, widths, strict=True)]
         padded = [
             fitted[0].rjust(widths[0]) if number else fitted[0].ljust(widths[0]),
-            *(cell + " " * (size - _columns(cell)) for cell, size in zip(fitted[1:], widths[1:], strict=True)),
+            *(
+                cell + " " * (size - _columns(cell))
+                for cell, size in zip(fitted[1:], widths[1:], strict=True)
+            ),
         ]
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
@@ -285,6 +327,10 @@ def _fit(cell: str, width: int) -> str:
 def _columns(text: str) -> int:
     """Terminal columns: East Asian wide characters take two, combining marks none."""
     return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        0
+        if unicodedata.combining(character)
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
         for character in text
     )

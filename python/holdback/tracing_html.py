@@ -1,7 +1,8 @@
 """A trace as one HTML page: the text as it came out, and a timeline with a row for each chunk.
 
-The page needs nothing from outside and runs no script (its own policy forbids both), follows the light or dark scheme of the
-reader, and folds into cards on a narrow screen. Everything that comes from the trace is escaped.
+The page needs nothing from outside and runs no script (its own policy forbids both), follows the
+light or dark scheme of the reader, and folds into cards on a narrow screen. Everything that comes
+from the trace is escaped.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ KINDS = {
 def page(trace: Trace, *, title: str) -> str:
     """The whole page."""
     title = visible(title)
-    legend = "".join(f'<li><span class="key {kind}"></span>{escape(what)}</li>' for kind, what in KINDS.items())
-    stops = "".join(f"<li><b>{index}</b> {_code(shown(stop))}</li>" for index, stop in enumerate(trace.stops))
+    legend = "".join(
+        f'<li><span class="key {kind}"></span>{escape(what)}</li>' for kind, what in KINDS.items()
+    )
+    stops = "".join(
+        f"<li><b>{index}</b> {_code(shown(stop))}</li>" for index, stop in enumerate(trace.stops)
+    )
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -43,7 +48,8 @@ def page(trace: Trace, *, title: str) -> str:
         '<div class="steps" role="table" aria-label="One row for each chunk">\n'
         '<div class="row head" role="row">'
         + "".join(
-            f'<span role="columnheader">{name}</span>' for name in ("#", "arrived", "position in the text", "held for")
+            f'<span role="columnheader">{name}</span>'
+            for name in ("#", "arrived", "position in the text", "held for")
         )
         + "</div>\n"
         + "".join(_rows(trace))
@@ -53,9 +59,7 @@ def page(trace: Trace, *, title: str) -> str:
 
 def _outcome(trace: Trace) -> str:
     sent, most = len(trace.emitted), trace.most_held
-    figures = (
-        f"{_count(sent, 'character')} sent on, at most {most} held at once, {_count(_chunks(trace), 'chunk')} read"
-    )
+    figures = f"{_count(sent, 'character')} sent on, at most {most} held at once, {_count(_chunks(trace), 'chunk')} read"
     if trace.unread:
         figures += f", {trace.unread} left unread"
     match = trace.match
@@ -103,7 +107,11 @@ def _rest(trace: Trace) -> str:
 
 def _total(trace: Trace) -> int:
     return max(
-        (end for at, step in enumerate(trace.steps) for _, _, end in _spans(trace, step, last=_last(trace, at))),
+        (
+            end
+            for at, step in enumerate(trace.steps)
+            for _, _, end in _spans(trace, step, last=_last(trace, at))
+        ),
         default=1,
     )
 
@@ -114,7 +122,9 @@ def _last(trace: Trace, at: int) -> bool:
 
 def _rows(trace: Trace) -> Iterator[str]:
     total = _total(trace)
-    for at, (step, (name, arrived, _, held, why)) in enumerate(zip(trace.steps, rows(trace), strict=True)):
+    for at, (step, (name, arrived, _, held, why)) in enumerate(
+        zip(trace.steps, rows(trace), strict=True)
+    ):
         bars = "".join(
             f'<i class="{kind}" style="left:{100 * start / total:.3f}%;width:{100 * (end - start) / total:.3f}%" '
             f'title="{escape(KINDS[kind])}: characters {start} to {end}"></i>'
@@ -138,7 +148,11 @@ def _text(trace: Trace) -> str:
     kinds = ["direct"] * len(text)
     if match is not None:
         text = text[: match.start] + str(match.stop) + _rest(trace)
-        kinds = kinds[: match.start] + ["stop"] * (match.end - match.start) + ["unsent"] * len(_rest(trace))
+        kinds = (
+            kinds[: match.start]
+            + ["stop"] * (match.end - match.start)
+            + ["unsent"] * len(_rest(trace))
+        )
     for step in trace.steps:
         start = step.sent + len(step.emit)
         for at in range(start, min(start + len(step.held), len(kinds))):
@@ -150,7 +164,9 @@ def _text(trace: Trace) -> str:
         end = at
         while end < len(text) and kinds[end] == kinds[at]:
             end += 1
-        what = {"late": "held back for a while, then sent on", **KINDS}.get(kinds[at], "sent on as it arrived")
+        what = {"late": "held back for a while, then sent on", **KINDS}.get(
+            kinds[at], "sent on as it arrived"
+        )
         body = "\n".join(_marked(visible(line)) for line in text[at:end].split("\n"))
         pieces.append(f'<span class="{kinds[at]}" title="{escape(what)}">{body}</span>')
         at = end

@@ -1,4 +1,6 @@
-"""A trace on a terminal: by rich where it is installed and the output is a terminal, else as a plain table."""
+"""A trace on a terminal: by rich where it is installed and the output is a terminal, else as a
+plain table.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,15 @@ def _by_rich(trace: Trace) -> bool:
         return False
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for head, style in zip(HEADS, ("dim", "", "green", "yellow", "dim"), strict=True):
-        shown.add_column(head, style=style, overflow="fold", justify="right" if head == "chunk" else "left")
+        shown.add_column(
+            head, style=style, overflow="fold", justify="right" if head == "chunk" else "left"
+        )
     last = len(trace.steps) - 1
     for number, row in enumerate(rows(trace)):
         ended = number == last and trace.match is not None
-        shown.add_row(*(Text(cell) for cell in row[:4]), Text(row[4], style="bold red not dim" if ended else ""))
+        shown.add_row(
+            *(Text(cell) for cell in row[:4]),
+            Text(row[4], style="bold red not dim" if ended else ""),
+        )
     Console().print(shown)
     return True

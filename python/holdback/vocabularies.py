@@ -1,7 +1,8 @@
 """`Finish.to` and `Finish.parse`: how a generation ended, in the words of another system and back.
 
-Reading never guesses. OpenAI's `"stop"` stands for the model's own end and for a stop string alike, so it reads as `Ambiguous`, a
-type without a `reason`; only where a system tells does one get `Told`. The words themselves are tables, in `holdback.words`.
+Reading never guesses. OpenAI's `"stop"` stands for the model's own end and for a stop string alike,
+so it reads as `AmbiguousFinish`, a type without a `reason`; only where a system tells does one get
+`ParsedFinish`. The words themselves are tables, in `holdback.words`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,31 @@ from typing import Any
 from .finish import Finish
 from .words import ALIASES, VOCABULARIES, Vocabulary
 
-__all__ = ["ALIASES", "VOCABULARIES", "Ambiguous", "Told", "Vocabulary", "read", "vocabulary", "write"]
+__all__ = [
+    "ALIASES",
+    "VOCABULARIES",
+    "AmbiguousFinish",
+    "ParsedFinish",
+    "Vocabulary",
+    "read",
+    "vocabulary",
+    "write",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class ParsedFinish:
     """An answer whose fields tell one reason."""
 
     system: str
     word: str | bool
     """The system's own word, as it stood in the answer."""
     reason: str
-    """As in `Finish.reason`. A word that has no reason of ours (`"pause_turn"`, or one newer than this table) is its own reason."""
+    """As in `Finish.reason`.
+
+    A word that has no reason of ours (`"pause_turn"`, or one newer than this table) is its own
+    reason.
+    """
     stop: str | None = None
     """The stop string, where the system names it."""
     token_id: int | None = None
@@ -33,10 +47,11 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ambiguous:
+class AmbiguousFinish:
     """An answer whose fields fit several reasons. There is deliberately no `reason` to read here.
 
-    What remains to tell them apart is on the caller's side: a stop enforced locally (`Run`), or the end token's id.
+    What remains to tell them apart is on the caller's side: a stop enforced locally (`Generation`),
+    or the end token's id.
     """
 
     system: str
@@ -50,7 +65,9 @@ def vocabulary(system: str) -> Vocabulary:
     """The vocabulary of `system`; `ValueError` with the known names if there is none."""
     found = VOCABULARIES.get(ALIASES.get(system, system))
     if found is None:
-        raise ValueError(f"no vocabulary for {system!r}; known: {', '.join(sorted({*VOCABULARIES, *ALIASES}))}")
+        raise ValueError(
+            f"no vocabulary for {system!r}; known: {', '.join(sorted({*VOCABULARIES, *ALIASES}))}"
+        )
     return found
 
 
@@ -93,11 +110,13 @@ def _named(finish: Finish, words: Vocabulary) -> str | int | None:
 
 def read(
     system: str, fields: Mapping[str, Any], *, eos_token_ids: int | Iterable[int] | None = None
-) -> Told | Ambiguous | None:
+) -> ParsedFinish | AmbiguousFinish | None:
     """`Finish.parse`."""
     words = vocabulary(system)
     if not isinstance(fields, Mapping):
-        raise TypeError(f"the fields of an answer are a mapping, not {type(fields).__name__}: dump the model first")
+        raise TypeError(
+            f"the fields of an answer are a mapping, not {type(fields).__name__}: dump the model first"
+        )
     there, value = _get(fields, words.field)
     if not there and not words.may_be_absent:
         raise ValueError(
@@ -107,22 +126,30 @@ def read(
         return None
     word: str | bool = value
     if type(word) not in {type(known) for known in words.words_mean}:
-        raise TypeError(f"{words.field} of {system} is {type(word).__name__}: {word!r} is none of its words")
-    if words.detail_field is not None and (detail := _get(fields, words.detail_field)[1]) is not None:
+        raise TypeError(
+            f"{words.field} of {system} is {type(word).__name__}: {word!r} is none of its words"
+        )
+    if (
+        words.detail_field is not None
+        and (detail := _get(fields, words.detail_field)[1]) is not None
+    ):
         word = f"{word}:{detail}"
     reasons = words.words_mean.get(word, (str(word),))
     if not reasons:
         return None
     named, stop = _get(fields, words.stop_field) if words.stop_field is not None else (False, None)
     if isinstance(stop, bool) or not isinstance(stop, (str, int, type(None))):
-        raise TypeError(f"{words.stop_field} of {system} is {type(stop).__name__}, not str, int or null")
+        raise TypeError(
+            f"{words.stop_field} of {system} is {type(stop).__name__}, not str, int or null"
+        )
     token_id = None
     if isinstance(stop, int):
         token_id, stop = stop, None
         if len(reasons) > 1:
             reasons = _token_reasons(words.token_means, token_id, eos_token_ids)
     elif isinstance(stop, str) and stop != words.no_stop:
-        # Also where the word says otherwise: llama.cpp's Anthropic route says end_turn and names the stop.
+        # Also where the word says otherwise: llama.cpp's Anthropic route says end_turn and names
+        # the stop.
         if len(reasons) > 1 or reasons == ("eos",):
             reasons = ("stop_string",)
         elif words.stop_field_words.get(reasons[0]) == stop:
@@ -130,8 +157,8 @@ def read(
     elif named and len(reasons) > 1 and words.silent_means:
         reasons = words.silent_means
     if len(reasons) > 1:
-        return Ambiguous(system, word, reasons, token_id)
-    return Told(system, word, reasons[0], None if stop == words.no_stop else stop, token_id)
+        return AmbiguousFinish(system, word, reasons, token_id)
+    return ParsedFinish(system, word, reasons[0], None if stop == words.no_stop else stop, token_id)
 
 
 def _token_reasons(
@@ -139,12 +166,18 @@ def _token_reasons(
 ) -> tuple[str, ...]:
     if eos_token_ids is None:
         return may_be
-    known = {index(one) for one in (eos_token_ids if isinstance(eos_token_ids, Iterable) else [eos_token_ids])}
+    known = {
+        index(one)
+        for one in (eos_token_ids if isinstance(eos_token_ids, Iterable) else [eos_token_ids])
+    }
     return ("eos",) if token_id in known else ("stop_token",)
 
 
 def _get(fields: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether the dotted path is there, and what it holds. An object on the way that is null counts as absent."""
+    """Whether the dotted path is there, and what it holds.
+
+    An object on the way that is null counts as absent.
+    """
     value: Any = fields
     for name in path.split("."):
         if not isinstance(value, Mapping) or name not in value:

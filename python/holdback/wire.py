@@ -9,8 +9,8 @@ b'{"response":"","done":true,"done_reason":"stop"}\\n'
 >>> cutter.ended, cutter.matches[0].stop
 (True, 'Observation:')
 
-A frame that needs no change leaves as the very bytes that came in. What is changed, made and refused, dialect by dialect, is
-told in docs/wire.md.
+A frame that needs no change leaves as the very bytes that came in. What is changed, made and
+refused, dialect by dialect, is told in docs/wire.md.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
 class WireError(ValueError):
-    """A stream, or a body, that cannot be cut: it cannot be read, or is beyond a limit. The message says what, where, and the limit.
+    """A stream, or a body, that cannot be cut: it cannot be read, or is beyond a limit. The message
+    says what, where, and the limit.
 
-    * `output`: bytes of this call that may still be sent on: the frames before the one at fault, and what was held.
+    * `output`: bytes of this call that may still be sent on: the frames before the one at fault,
+      and what was held.
     * `frame`: the number of that frame, from 0; comments and blank lines count too.
     * `offset`: where it begins, in bytes from the beginning of the stream.
     """

@@ -1,14 +1,18 @@
-"""The words in which other systems say how a generation ended, as tables. `holdback.vocabularies` writes and reads them.
+"""The words in which other systems say how a generation ended, as tables. `holdback.vocabularies`
+writes and reads them.
 
-Every system has one `Vocabulary`: which fields it uses, which word it writes for a reason, and what each of its words may stand
-for. Two kinds of loss are here for everyone to see:
+Every system has one `Vocabulary`: which fields it uses, which word it writes for a reason, and what
+each of its words may stand for. Two kinds of loss are here for everyone to see:
 
-* A word with several meanings (`words_mean`): OpenAI's `"stop"` is the model's own end and a stop string alike.
-* A reason without a word (`folds`): `"time"` is written as the token limit, and `"stop_token"` as the model's own end in systems
-  where a caller cannot name stop tokens. Such a word reads back as what that system itself means by it.
+* A word with several meanings (`words_mean`): OpenAI's `"stop"` is the model's own end and a stop
+  string alike.
+* A reason without a word (`folds`): `"time"` is written as the token limit, and `"stop_token"` as
+  the model's own end in systems where a caller cannot name stop tokens. Such a word reads back as
+  what that system itself means by it.
 
-`None` as the word for `"cancelled"` is what a broken-off answer has in that field: nothing. It reads as no end at all.
-The words are those of the systems' own schemas and client packages, as of November 2026.
+`None` as the word for `"cancelled"` is what a broken-off answer has in that field: nothing. It
+reads as no end at all. The words are those of the systems' own schemas and client packages, as of
+November 2026.
 """
 
 from __future__ import annotations
@@ -20,7 +24,10 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The fields and words of one system. Paths are dotted where the field sits inside another object."""
+    """The fields and words of one system.
+
+    Paths are dotted where the field sits inside another object.
+    """
 
     system: str
     field: str
@@ -46,12 +53,17 @@ class Vocabulary:
     constant: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Fields that say no more than that it is over."""
     may_be_absent: bool = False
-    """Whether answers that go on leave the field out (else its absence means that these are another system's fields)."""
+    """Whether answers that go on leave the field out (else its absence means that these are another
+    system's fields).
+    """
     detail_field: str | None = None
     """Where a word written as `"word:detail"` puts its second half."""
 
 
-_OWN_END = {"stop_token": "eos", "time": "length"}  # folds of a system where stop tokens cannot be named
+_OWN_END = {
+    "stop_token": "eos",
+    "time": "length",
+}  # folds of a system where stop tokens cannot be named
 _ANY_STOP = ("eos", "stop_string", "stop_token")
 _ENGINE = {"error": "error", "repetition": "repetition"}
 
@@ -70,7 +82,10 @@ _OPENAI_WORDS: dict[str, str | bool | None] = {
     "content_filter": "content_filter",
     "cancelled": None,
 }
-_OPENAI_MEAN: dict[str | bool, tuple[str, ...]] = {"stop": _ANY_STOP, **_same("length", "content_filter")}
+_OPENAI_MEAN: dict[str | bool, tuple[str, ...]] = {
+    "stop": _ANY_STOP,
+    **_same("length", "content_filter"),
+}
 _TOOLS = {"tool_calls": "tool_calls", "function_call": "function_call"}
 
 VOCABULARIES: Mapping[str, Vocabulary] = _table(
@@ -81,9 +96,12 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
         {**_OPENAI_MEAN, **_same("tool_calls", "function_call")},
         folds={"time": "length"},
     ),
-    Vocabulary("openai.completions", "finish_reason", _OPENAI_WORDS, _OPENAI_MEAN, folds={"time": "length"}),
     Vocabulary(
-        # The Responses API has no stop field of its own; servers that speak it (vLLM) do. A tool call is "completed" too.
+        "openai.completions", "finish_reason", _OPENAI_WORDS, _OPENAI_MEAN, folds={"time": "length"}
+    ),
+    Vocabulary(
+        # The Responses API has no stop field of its own; servers that speak it (vLLM) do. A tool
+        # call is "completed" too.
         "openai.responses",
         "status",
         {
@@ -166,15 +184,33 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "SAFETY": ("content_filter",),
             "FINISH_REASON_UNSPECIFIED": (),
             **_same("RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
-            **_same("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE"),
-            **_same("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_OTHER", "IMAGE_RECITATION", "NO_IMAGE"),
-            **_same("MISSING_THOUGHT_SIGNATURE", "ESCALATION", "PUP_LIMITED_DISABLED", "CONTINUATION", "MODEL_ARMOR"),
+            **_same(
+                "MALFORMED_FUNCTION_CALL",
+                "UNEXPECTED_TOOL_CALL",
+                "TOO_MANY_TOOL_CALLS",
+                "MALFORMED_RESPONSE",
+            ),
+            **_same(
+                "IMAGE_SAFETY",
+                "IMAGE_PROHIBITED_CONTENT",
+                "IMAGE_OTHER",
+                "IMAGE_RECITATION",
+                "NO_IMAGE",
+            ),
+            **_same(
+                "MISSING_THOUGHT_SIGNATURE",
+                "ESCALATION",
+                "PUP_LIMITED_DISABLED",
+                "CONTINUATION",
+                "MODEL_ARMOR",
+            ),
         },
         folds=_OWN_END,
         may_be_absent=True,
     ),
     Vocabulary(
-        # An integer is a stop token of the request, or one of the further end tokens of the model's generation config.
+        # An integer is a stop token of the request, or one of the further end tokens of the model's
+        # generation config.
         "vllm",
         "finish_reason",
         {
@@ -184,7 +220,11 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "tool_calls": "tool_calls",
             **_ENGINE,
         },
-        {"stop": _ANY_STOP, "abort": ("cancelled",), **_same("length", "tool_calls", "error", "repetition")},
+        {
+            "stop": _ANY_STOP,
+            "abort": ("cancelled",),
+            **_same("length", "tool_calls", "error", "repetition"),
+        },
         folds={"time": "length"},
         stop_field="stop_reason",
         token_named_for=("stop_token",),
@@ -193,7 +233,8 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
         silent_means=("eos",),
     ),
     Vocabulary(
-        # The scheduler reports the end token's id too, so an integer alone does not tell whose token it was.
+        # The scheduler reports the end token's id too, so an integer alone does not tell whose
+        # token it was.
         "sglang",
         "finish_reason",
         {
@@ -203,7 +244,11 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "tool_calls": "tool_calls",
             "content_filter": "content_filter",
         },
-        {"stop": _ANY_STOP, "abort": ("cancelled",), **_same("length", "tool_calls", "content_filter")},
+        {
+            "stop": _ANY_STOP,
+            "abort": ("cancelled",),
+            **_same("length", "tool_calls", "content_filter"),
+        },
         folds={"time": "length"},
         stop_field="matched_stop",
         token_named_for=("eos", "stop_token"),

@@ -1,8 +1,10 @@
-//! Classes: the distinct units of a stop list, numbered in ascending order from 1; every other unit is class 0.
+//! Classes: the distinct units of a stop list, numbered in ascending order from 1; every other unit
+//! is class 0.
 //!
-//! A unit is a character of a text stream or a byte of a byte stream, as a `u32`. Classes make a dense row as short as the
-//! list's own alphabet (a row over raw characters would have 1,114,112 entries), and keep their order, so that sorting stops
-//! by class strings and by their UTF-8 is the same thing.
+//! A unit is a character of a text stream or a byte of a byte stream, as a `u32`. Classes make a
+//! dense row as short as the list's own alphabet (a row over raw characters would have 1,114,112
+//! entries), and keep their order, so that sorting stops by class strings and by their UTF-8 is the
+//! same thing.
 #![forbid(unsafe_code)]
 
 use super::unit::Unit;
@@ -23,7 +25,8 @@ pub(crate) struct Alphabet {
     len: u32,
 }
 
-/// Two levels: a page number for every 256 units, and the pages that hold anything. Page 0 is all [`OTHER`].
+/// Two levels: a page number for every 256 units, and the pages that hold anything. Page 0 is all
+/// [`OTHER`].
 #[derive(Debug)]
 struct Wide {
     index: Box<[u16]>,
@@ -71,7 +74,9 @@ impl Alphabet {
 
     /// Heap bytes behind this alphabet.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.wide.as_ref().map_or(0, |w| size_of::<Wide>() + w.index.len() * 2 + w.pages.len() * size_of::<[u32; PAGE]>())
+        self.wide.as_ref().map_or(0, |w| {
+            size_of::<Wide>() + w.index.len() * 2 + w.pages.len() * size_of::<[u32; PAGE]>()
+        })
     }
 }
 
@@ -104,7 +109,9 @@ impl Wide {
     #[inline]
     fn class(&self, code: u32) -> u32 {
         // Out of range only for a `u32` that is no character; such a unit stands in no stop.
-        self.index.get(code as usize / PAGE).map_or(OTHER, |&page| self.pages[page as usize][code as usize % PAGE])
+        self.index
+            .get(code as usize / PAGE)
+            .map_or(OTHER, |&page| self.pages[page as usize][code as usize % PAGE])
     }
 }
 

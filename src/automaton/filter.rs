@@ -1,13 +1,16 @@
 //! The start filter: skips text in which no stop begins, at several bytes a cycle.
 //!
-//! A stop begins with a fingerprint, its first four units (all of them, if it is shorter). Fingerprints are spread over eight buckets, and for
-//! each of the four places two tables of sixteen bytes say which buckets allow a low and a high half-byte there: two shuffles and an `and`
-//! test 32 positions at once (the scheme is known as Teddy). What passes is looked up in a bitmap of fingerprint hashes, which
-//! makes long lists as quiet as short ones. What passes that is a *candidate*, and the automaton decides.
+//! A stop begins with a fingerprint, its first four units (all of them, if it is shorter).
+//! Fingerprints are spread over eight buckets, and for each of the four places two tables of
+//! sixteen bytes say which buckets allow a low and a high half-byte there: two shuffles and an
+//! `and` test 32 positions at once (the scheme is known as Teddy). What passes is looked up in a
+//! bitmap of fingerprint hashes, which makes long lists as quiet as short ones. What passes that is
+//! a *candidate*, and the automaton decides.
 //!
 //! Units above 255 count as 255. The filter may say "perhaps" too often, never "no" wrongly.
 //!
-//! The vector code needs AVX2 and is chosen at run time. [`Filter::find_scalar`] is its twin: the same tables, one position at a time.
+//! The vector code needs AVX2 and is chosen at run time. [`Filter::find_scalar`] is its twin: the
+//! same tables, one position at a time.
 
 use crate::stops::StopList;
 
@@ -15,7 +18,8 @@ use super::Over;
 
 /// Units of a fingerprint.
 pub(super) const WIDTH: usize = 4;
-/// More different fingerprints than this fill the bitmap, and half of all positions would be candidates.
+/// More different fingerprints than this fill the bitmap, and half of all positions would be
+/// candidates.
 const MOST: usize = 8192;
 /// Bits of a fingerprint's hash.
 const HASH_BITS: u32 = 17;
@@ -59,7 +63,8 @@ impl Filter {
         for units in &short {
             filter.allow(units, SHORT);
         }
-        // Sorted fingerprints in runs of equal length: neighbours look alike, so a bucket allows little that no stop of it has.
+        // Sorted fingerprints in runs of equal length: neighbours look alike, so a bucket allows
+        // little that no stop of it has.
         let run = whole.len().div_ceil(7).max(1);
         for (bucket, run) in whole.chunks(run).enumerate() {
             for units in run {
@@ -104,7 +109,9 @@ impl Filter {
             .find(|(_, units)| {
                 let buckets = (0..WIDTH).fold(u8::MAX, |buckets, place| {
                     let unit = units[place];
-                    buckets & self.low[place][usize::from(unit & 15)] & self.high[place][usize::from(unit >> 4)]
+                    buckets
+                        & self.low[place][usize::from(unit & 15)]
+                        & self.high[place][usize::from(unit >> 4)]
                 });
                 buckets != 0 && self.confirm(buckets, units)
             })
@@ -125,16 +132,20 @@ impl Filter {
     #[target_feature(enable = "avx2")]
     unsafe fn find_avx2(&self, text: &[u8], from: usize) -> Option<usize> {
         use std::arch::x86_64::{
-            __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256,
-            _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
+            __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256,
+            _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
+            _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi16,
         };
         const STEP: usize = 32;
         let mut at = from;
-        // SAFETY: AVX2 is there, says the caller. The 16 bytes of a table are loaded unaligned. In the loop, `at + place + STEP <=
-        // text.len()` by its condition, since `place < WIDTH`, so every unaligned load is inside `text`. A vector and 32 bytes have the
-        // same size, and every pattern of bits is an array of bytes.
+        // SAFETY: AVX2 is there, says the caller. The 16 bytes of a table are loaded unaligned. In
+        // the loop, `at + place + STEP <= text.len()` by its condition, since `place < WIDTH`, so
+        // every unaligned load is inside `text`. A vector and 32 bytes have the same size, and
+        // every pattern of bits is an array of bytes.
         unsafe {
-            let table = |table: &[u8; 16]| _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            let table = |table: &[u8; 16]| {
+                _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()))
+            };
             let (low, high) = (self.low.each_ref().map(table), self.high.each_ref().map(table));
             let nibble = _mm256_set1_epi8(15);
             while at + STEP + WIDTH - 1 <= text.len() {
@@ -142,7 +153,10 @@ impl Filter {
                 for place in 0..WIDTH {
                     let units = _mm256_loadu_si256(text.as_ptr().add(at + place).cast());
                     let by_low = _mm256_shuffle_epi8(low[place], _mm256_and_si256(units, nibble));
-                    let by_high = _mm256_shuffle_epi8(high[place], _mm256_and_si256(_mm256_srli_epi16::<4>(units), nibble));
+                    let by_high = _mm256_shuffle_epi8(
+                        high[place],
+                        _mm256_and_si256(_mm256_srli_epi16::<4>(units), nibble),
+                    );
                     buckets = _mm256_and_si256(buckets, _mm256_and_si256(by_low, by_high));
                 }
                 let none = _mm256_cmpeq_epi8(buckets, _mm256_setzero_si256());
@@ -218,7 +232,9 @@ mod tests {
         for round in 0..2000u32 {
             let letters = 2 + noise(&mut seed) % 60;
             let mut word = |longest: u64| -> Vec<u8> {
-                (0..=noise(&mut seed) % longest).map(|_| u8::try_from(noise(&mut seed) % letters * 4).unwrap()).collect()
+                (0..=noise(&mut seed) % longest)
+                    .map(|_| u8::try_from(noise(&mut seed) % letters * 4).unwrap())
+                    .collect()
             };
             let stops: Vec<Vec<u8>> = (0..=round % 40).map(|_| word(7)).collect();
             let text = (0..40).flat_map(|_| word(9)).collect::<Vec<u8>>();

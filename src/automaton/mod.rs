@@ -1,12 +1,17 @@
-//! The compiled form of a stop list: an Aho-Corasick automaton whose state *is* the hold-back buffer.
+//! The compiled form of a stop list: an Aho-Corasick automaton whose state *is* the hold-back
+//! buffer.
 //!
-//! A state stands for the longest suffix of the text that is a proper prefix of a stop, so its depth is the number of units to
-//! hold back and the text held is the beginning of any stop below it. Unreachable stops are pruned first; what is left has
-//! two properties that everything else leans on:
+//! A state stands for the longest suffix of the text that is a proper prefix of a stop, so its
+//! depth is the number of units to hold back and the text held is the beginning of any stop below
+//! it. Unreachable stops are pruned first; what is left has two properties that everything else
+//! leans on:
 //!
-//! * no stop lies strictly inside another, so **states that end a stop are exactly the leaves** and there are no output chains;
-//! * **the order of starts and of ends is the same**: if one occurrence ended first and began later, it would lie inside the other.
-// `deny`, since `forbid` would reach into `filter`; every other file below says `forbid` for itself.
+//! * no stop lies strictly inside another, so **states that end a stop are exactly the leaves** and
+//!   there are no output chains;
+//! * **the order of starts and of ends is the same**: if one occurrence ended first and began
+//!   later, it would lie inside the other.
+// `deny`, since `forbid` would reach into `filter`; every other file below says `forbid` for
+// itself.
 #![deny(unsafe_code)]
 
 mod alphabet;
@@ -37,7 +42,8 @@ pub(crate) struct Automaton {
     /// Where states of depth 2 and of depth 3 begin, for the start filter.
     second: u32,
     third: u32,
-    /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched off.
+    /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched
+    /// off.
     filter: OnceLock<Option<filter::Filter>>,
 }
 
@@ -46,8 +52,8 @@ pub(crate) struct Automaton {
 struct Sample {
     /// Of the nodes that have a dense row, where text nearly always is.
     shallow: Vec<u32>,
-    /// The leaves behind them, ascending, and their stops: a node there has the stop of the first leaf below it. To keep a stop for
-    /// each of a million nodes would cost as much as their links.
+    /// The leaves behind them, ascending, and their stops: a node there has the stop of the first
+    /// leaf below it. To keep a stop for each of a million nodes would cost as much as their links.
     leaves: Vec<u32>,
     stops: Vec<u32>,
 }
@@ -82,7 +88,8 @@ impl Sample {
     }
 }
 
-/// Switches that no caller needs, for tests: every fast path has a slow twin that must give the same answers.
+/// Switches that no caller needs, for tests: every fast path has a slow twin that must give the
+/// same answers.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paths {
@@ -143,20 +150,23 @@ impl Automaton {
         };
         let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
-        // A stop behind the end of another was pruned on the way; one with another inside must be taken out.
+        // A stop behind the end of another was pruned on the way; one with another inside must be
+        // taken out.
         let mut trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
         let (sample, levels) = (std::mem::take(&mut trie.sample), std::mem::take(&mut trie.levels));
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
         let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
         let sample = Sample::new(sample, &leaves, &table);
-        let unreachable = dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
+        let unreachable =
+            dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
         let level = |depth: usize| table.state(levels[depth.min(levels.len() - 1)]);
         let (second, third) = (level(2), level(3));
         let filter = if paths.no_filter { OnceLock::from(None) } else { OnceLock::new() };
         (Self { alphabet, table, sample, levels, second, third, filter }, unreachable)
     }
 
-    /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how many units were read.
+    /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how
+    /// many units were read.
     #[inline]
     pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
         self.table.walk(&self.alphabet, state, units)
@@ -168,7 +178,8 @@ impl Automaton {
         depth(&self.levels, self.table.node(state))
     }
 
-    /// A stop that begins with what `state` stands for; the stop that ends there if `state` has [`MATCH`].
+    /// A stop that begins with what `state` stands for; the stop that ends there if `state` has
+    /// [`MATCH`].
     #[inline]
     pub(crate) fn stop(&self, state: u32) -> usize {
         self.sample.stop(&self.table, self.table.node(state)) as usize
@@ -201,7 +212,8 @@ pub(crate) fn compile_patterns<'a>(
 fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) {
     let mut dead = vec![false; patterns.len()];
     let mut inside = false;
-    // The best stop that is a suffix of each node's string: by `tie`, over the whole chain of failure links.
+    // The best stop that is a suffix of each node's string: by `tie`, over the whole chain of
+    // failure links.
     let mut best = vec![NONE; trie.len()];
     for (node, own) in trie.terminals(patterns) {
         let shorter = best[trie.fail[node] as usize];
@@ -265,8 +277,10 @@ mod tests {
         compare(&stops, &["ushers he's", "aaaaaaab", "語語彙", "baaaaaaab!baaa!", "hhehehers", ""]);
         // More classes than a byte has, more nodes than a block.
         let letter = |n: u32| char::from_u32(0x4e00 + n * 7).unwrap();
-        let stops: Vec<String> = (0..300).map(|n| [n, n / 2, n / 3 + 1, 299 - n].map(letter).iter().collect()).collect();
-        let text: String = (0..2000).map(|n| letter(n * n % 300)).chain(stops[77].chars()).collect();
+        let stops: Vec<String> =
+            (0..300).map(|n| [n, n / 2, n / 3 + 1, 299 - n].map(letter).iter().collect()).collect();
+        let text: String =
+            (0..2000).map(|n| letter(n * n % 300)).chain(stops[77].chars()).collect();
         let near: String = (0..300).flat_map(|n| [n, n / 2, n / 3 + 1, n].map(letter)).collect();
         compare(&stops, &[&text, &near, &stops.concat()]);
     }
@@ -275,7 +289,13 @@ mod tests {
     fn compare(stops: &[String], texts: &[&str]) {
         let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
         let compile = |dense_bytes| {
-            Automaton::new(&list(&stops), Over::Characters, Tie::Longest, Paths { dense_bytes, ..Paths::default() }).0
+            Automaton::new(
+                &list(&stops),
+                Over::Characters,
+                Tie::Longest,
+                Paths { dense_bytes, ..Paths::default() },
+            )
+            .0
         };
         let (dense, compact) = (compile(Some(usize::MAX)), compile(Some(0)));
         for text in texts {
@@ -285,7 +305,10 @@ mod tests {
                 let mut answers = Vec::new();
                 for unit in &units {
                     state = automaton.walk(state & !MATCH, &[*unit]).0;
-                    let held: Vec<char> = stops[automaton.stop(state)].chars().take(automaton.depth(state) as usize).collect();
+                    let held: Vec<char> = stops[automaton.stop(state)]
+                        .chars()
+                        .take(automaton.depth(state) as usize)
+                        .collect();
                     answers.push((automaton.table.node(state), state & MATCH, held));
                     if state & MATCH != 0 {
                         state = 0;

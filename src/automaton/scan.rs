@@ -1,10 +1,14 @@
-//! Walking long text: the start filter finds where a stop may begin, the automaton walks from there.
+//! Walking long text: the start filter finds where a stop may begin, the automaton walks from
+//! there.
 //!
-//! The walk hands back to the filter as soon as the place where it began is out of the question and what it is in is shallow. Then
-//! everything that could still become a stop begins at `position - depth` or later, and the filter looks from there on. Nothing that begins
-//! before can: it would be part of the state. A state is shallow up to a depth of two, so a hand-over looks again at two units at most.
+//! The walk hands back to the filter as soon as the place where it began is out of the question and
+//! what it is in is shallow. Then everything that could still become a stop begins at `position -
+//! depth` or later, and the filter looks from there on. Nothing that begins before can: it would be
+//! part of the state. A state is shallow up to a depth of two, so a hand-over looks again at two
+//! units at most.
 //!
-//! A filter that keeps finding candidates costs more than it saves, so it is given up for a stretch whenever it does.
+//! A filter that keeps finding candidates costs more than it saves, so it is given up for a stretch
+//! whenever it does.
 #![forbid(unsafe_code)]
 
 use super::filter::{Filter, WIDTH, narrow};
@@ -24,7 +28,13 @@ const BUFFER: usize = 4 << 10;
 
 impl Automaton {
     /// The same as [`Automaton::walk`], for long text.
-    pub(crate) fn scan<U: Unit>(&self, stops: &StopList, over: Over, mut state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn scan<U: Unit>(
+        &self,
+        stops: &StopList,
+        over: Over,
+        mut state: u32,
+        units: &[U],
+    ) -> (u32, usize) {
         if self.levels.len() == 2 {
             // The root is all there is: no stop, nothing to look for.
             return (0, units.len());
@@ -56,13 +66,21 @@ impl Automaton {
 
     /// `bytes` are `units` as the filter sees them.
     #[inline(never)]
-    fn scan_bytes<U: Unit>(&self, filter: &Filter, mut state: u32, units: &[U], bytes: &[u8]) -> (u32, usize) {
+    fn scan_bytes<U: Unit>(
+        &self,
+        filter: &Filter,
+        mut state: u32,
+        units: &[U],
+        bytes: &[u8],
+    ) -> (u32, usize) {
         let mut at = 0usize;
-        // Where the filter found its last candidate: whatever begins there or earlier is the automaton's affair.
+        // Where the filter found its last candidate: whatever begins there or earlier is the
+        // automaton's affair.
         let mut candidate: Option<usize> = None;
         let mut credit = ADVANCE;
         loop {
-            // Until all that is alive begins in this chunk, behind the last candidate, and not long ago.
+            // Until all that is alive begins in this chunk, behind the last candidate, and not long
+            // ago.
             let from = loop {
                 if state == 0 {
                     break at;
@@ -70,7 +88,9 @@ impl Automaton {
                 if state < self.third {
                     let depth = if state < self.second { 1 } else { 2 };
                     let origin = at.checked_sub(depth);
-                    if let Some(origin) = origin.filter(|&origin| candidate.is_none_or(|found| origin > found)) {
+                    if let Some(origin) =
+                        origin.filter(|&origin| candidate.is_none_or(|found| origin > found))
+                    {
                         break origin;
                     }
                 }

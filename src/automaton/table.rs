@@ -1,11 +1,15 @@
 //! The transition table, in two forms behind one `step`.
 //!
-//! * **Dense rows**, one load a step, for the first nodes in breadth-first order. A list that a request brings is dense throughout.
-//! * **The trie itself** with failure links for the nodes behind them, when all rows together would exceed [`DENSE_BYTES`]: linear in
-//!   the list. Breadth-first order puts the shallow nodes, where text nearly always is, into the dense part; a step deep in the trie
-//!   tries the node's children and else follows failure links until it is in the dense part again, amortised two moves a unit.
+//! * **Dense rows**, one load a step, for the first nodes in breadth-first order. A list that a
+//!   request brings is dense throughout.
+//! * **The trie itself** with failure links for the nodes behind them, when all rows together would
+//!   exceed [`DENSE_BYTES`]: linear in the list. Breadth-first order puts the shallow nodes, where
+//!   text nearly always is, into the dense part; a step deep in the trie tries the node's children
+//!   and else follows failure links until it is in the dense part again, amortised two moves a
+//!   unit.
 //!
-//! Entries carry [`MATCH`] when the node they lead to ends a stop, so a walk needs no second load to find out.
+//! Entries carry [`MATCH`] when the node they lead to ends a stop, so a walk needs no second load
+//! to find out.
 #![forbid(unsafe_code)]
 
 use super::alphabet::{Alphabet, OTHER};
@@ -15,8 +19,9 @@ use super::unit::Unit;
 /// Set in a state that ends a stop. Node numbers stay below 2^30.
 pub(crate) const MATCH: u32 = 1 << 31;
 
-/// The dense part's size at the most, unless one row is larger. Fits the second-level cache of current machines; measured with
-/// 256 and 10,000 stops, where 256 KiB made tokens slower and 4 MiB no faster.
+/// The dense part's size at the most, unless one row is larger. Fits the second-level cache of
+/// current machines; measured with 256 and 10,000 stops, where 256 KiB made tokens slower and 4 MiB
+/// no faster.
 const DENSE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -45,13 +50,15 @@ impl Deep {
     }
 }
 
-/// The children of every node, and the classes that lead to them. A list of 100,000 stops is more than a million nodes, so where all
-/// classes fit a byte, which they nearly always do, a node takes three bytes and not eight.
+/// The children of every node, and the classes that lead to them. A list of 100,000 stops is more
+/// than a million nodes, so where all classes fit a byte, which they nearly always do, a node takes
+/// three bytes and not eight.
 #[derive(Debug)]
 enum Children {
     Narrow {
-        /// For each [`BLOCK`] of nodes, its first child; for each node, how far its first child is behind that. At most 63 nodes of
-        /// at most 256 children stand before a node in its block, so 16 bits are enough.
+        /// For each [`BLOCK`] of nodes, its first child; for each node, how far its first child is
+        /// behind that. At most 63 nodes of at most 256 children stand before a node in its block,
+        /// so 16 bits are enough.
         base: Vec<u32>,
         behind: Vec<u16>,
         label: Vec<u8>,
@@ -73,7 +80,11 @@ impl Children {
             return Self::Wide { first, label };
         }
         let base: Vec<u32> = first.iter().copied().step_by(BLOCK).collect();
-        let behind = first.iter().zip(0..).map(|(child, node)| u16::try_from(child - base[node / BLOCK]).unwrap_or(0)).collect();
+        let behind = first
+            .iter()
+            .zip(0..)
+            .map(|(child, node)| u16::try_from(child - base[node / BLOCK]).unwrap_or(0))
+            .collect();
         let label = label.iter().map(|&class| u8::try_from(class).unwrap_or(0)).collect();
         Self::Narrow { base, behind, label }
     }
@@ -96,23 +107,33 @@ impl Children {
     fn on(&self, node: u32, class: u32) -> u32 {
         match self {
             // A class of this alphabet, so it fits.
-            Self::Narrow { label, .. } => find_child(self.of(node), label, u8::try_from(class).unwrap_or(0)),
+            Self::Narrow { label, .. } => {
+                find_child(self.of(node), label, u8::try_from(class).unwrap_or(0))
+            }
             Self::Wide { label, .. } => find_child(self.of(node), label, class),
         }
     }
 
     fn heap_bytes(&self) -> usize {
         match self {
-            Self::Narrow { base, behind, label } => base.capacity() * 4 + behind.capacity() * 2 + label.capacity(),
+            Self::Narrow { base, behind, label } => {
+                base.capacity() * 4 + behind.capacity() * 2 + label.capacity()
+            }
             Self::Wide { first, label } => (first.capacity() + label.capacity()) * 4,
         }
     }
 }
 
-/// A state is where a dense row begins, or, behind the dense part, a node without one: a step is then one load and no arithmetic.
+/// A state is where a dense row begins, or, behind the dense part, a node without one: a step is
+/// then one load and no arithmetic.
 impl Table {
     /// The table of a trie; `ends` says which nodes end a stop (the root never does).
-    pub(crate) fn new(mut trie: Trie, alphabet: &Alphabet, dense_bytes: Option<usize>, ends: impl Fn(u32) -> bool) -> Self {
+    pub(crate) fn new(
+        mut trie: Trie,
+        alphabet: &Alphabet,
+        dense_bytes: Option<usize>,
+        ends: impl Fn(u32) -> bool,
+    ) -> Self {
         let stride = alphabet.len() as usize;
         let rows = (dense_bytes.unwrap_or(DENSE_BYTES) / 4 / stride).clamp(1, trie.len());
         let mut dense = vec![0; rows * stride];
@@ -125,7 +146,8 @@ impl Table {
                 dense.copy_within(fail..fail + stride, row);
             }
             for child in trie.first_child[node]..trie.first_child[node + 1] {
-                dense[row + trie.label[child as usize] as usize] = flagged(state(child), ends(child));
+                dense[row + trie.label[child as usize] as usize] =
+                    flagged(state(child), ends(child));
             }
         }
         let deep = (rows < trie.len()).then(|| {
@@ -178,7 +200,8 @@ impl Table {
         u32::try_from(self.dense.len()).unwrap_or(NONE)
     }
 
-    /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must not have it.
+    /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must
+    /// not have it.
     #[inline]
     pub(crate) fn step(&self, state: u32, class: u32) -> u32 {
         match &self.deep {
@@ -194,10 +217,15 @@ impl Table {
 
     #[inline]
     fn deep_step(&self, deep: &Deep, state: u32, class: u32) -> u32 {
-        if state < self.dense_len() { self.dense_step(state, class) } else { self.climb(deep, state, class) }
+        if state < self.dense_len() {
+            self.dense_step(state, class)
+        } else {
+            self.climb(deep, state, class)
+        }
     }
 
-    /// A step from a node without a row: to a child, or else along failure links until there is a row.
+    /// A step from a node without a row: to a child, or else along failure links until there is a
+    /// row.
     fn climb(&self, deep: &Deep, state: u32, class: u32) -> u32 {
         if class == OTHER {
             return 0;
@@ -217,7 +245,12 @@ impl Table {
     ///
     /// The loops are two so that the usual list pays nothing for the other form.
     #[inline]
-    pub(crate) fn walk<U: Unit>(&self, alphabet: &Alphabet, mut state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn walk<U: Unit>(
+        &self,
+        alphabet: &Alphabet,
+        mut state: u32,
+        units: &[U],
+    ) -> (u32, usize) {
         let dense = self.dense.as_slice();
         match &self.deep {
             None => {
@@ -246,7 +279,9 @@ impl Table {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let deep = self.deep.as_ref();
-        let deep = deep.map_or(0, |deep| deep.children.heap_bytes() + deep.fail.capacity() * 4 + deep.ends.capacity() * 8);
+        let deep = deep.map_or(0, |deep| {
+            deep.children.heap_bytes() + deep.fail.capacity() * 4 + deep.ends.capacity() * 8
+        });
         self.dense.capacity() * 4 + deep
     }
 }
@@ -255,7 +290,8 @@ impl Table {
 fn to_state(node: u32, rows: usize, stride: usize) -> u32 {
     let node = node as usize;
     // Below 2^31: the dense part is bounded, and nodes are numbered below 2^30.
-    u32::try_from(if node < rows { node * stride } else { rows * stride + node - rows }).unwrap_or(0)
+    u32::try_from(if node < rows { node * stride } else { rows * stride + node - rows })
+        .unwrap_or(0)
 }
 
 #[inline]

@@ -1,8 +1,9 @@
 //! The stop list as a trie, breadth first: what both automata (plain and scoped) are made from.
 //!
-//! Built from the *sorted* list, so no hash map is needed: a node is a range of sorted stops that share a prefix, and its children
-//! are the runs of equal next classes in that range. Breadth-first numbers give three things for nothing: the children of a node
-//! are neighbours, the depth of a node follows from its number, and every node's failure link has a smaller number.
+//! Built from the *sorted* list, so no hash map is needed: a node is a range of sorted stops that
+//! share a prefix, and its children are the runs of equal next classes in that range. Breadth-first
+//! numbers give three things for nothing: the children of a node are neighbours, the depth of a
+//! node follows from its number, and every node's failure link has a smaller number.
 #![forbid(unsafe_code)]
 
 use super::alphabet::Alphabet;
@@ -29,7 +30,8 @@ impl Patterns {
         self.ends.push(u32::try_from(self.classes.len()).unwrap_or(NONE));
     }
 
-    /// Patterns of bytes that lie one behind the other in `arena` and end at `ends`, with their alphabet.
+    /// Patterns of bytes that lie one behind the other in `arena` and end at `ends`, with their
+    /// alphabet.
     pub(crate) fn of_bytes(arena: &[u8], ends: &[u32]) -> (Alphabet, Self) {
         let alphabet = Alphabet::new(arena.iter().map(|&byte| u32::from(byte)));
         let classes = arena.iter().map(|&byte| alphabet.class(byte)).collect();
@@ -58,9 +60,11 @@ impl Patterns {
 
     /// Indices sorted by class string, equal ones by index.
     ///
-    /// The first classes packed into one integer decide nearly every comparison; only ties look at the strings.
+    /// The first classes packed into one integer decide nearly every comparison; only ties look at
+    /// the strings.
     fn sorted(&self, alphabet: &Alphabet) -> Vec<u32> {
-        // Eight classes of 8 bits if they fit, else four of 16, saturated: monotone whatever the classes are.
+        // Eight classes of 8 bits if they fit, else four of 16, saturated: monotone whatever the
+        // classes are.
         let (count, bits) = if alphabet.len() <= 256 { (8, 8) } else { (4, 16) };
         let mut keyed: Vec<(u64, u32)> = (0..u32::try_from(self.len()).unwrap_or(NONE))
             .map(|i| {
@@ -69,7 +73,9 @@ impl Patterns {
                 ((0..count).fold(0, |key, k| key << bits | class(k)), i)
             })
             .collect();
-        keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.get(a.1).cmp(self.get(b.1))).then(a.1.cmp(&b.1)));
+        keyed.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| self.get(a.1).cmp(self.get(b.1))).then(a.1.cmp(&b.1))
+        });
         keyed.into_iter().map(|(_, i)| i).collect()
     }
 }
@@ -81,7 +87,8 @@ pub(crate) struct Trie {
     pub(crate) first_child: Vec<u32>,
     /// The class on the edge that leads to a node (the root's is unused).
     pub(crate) label: Vec<u32>,
-    /// The node of the longest proper suffix of a node's string that is in the trie; smaller than the node.
+    /// The node of the longest proper suffix of a node's string that is in the trie; smaller than
+    /// the node.
     pub(crate) fail: Vec<u32>,
     /// A pattern that begins with the node's string; the node's own pattern where it has one.
     pub(crate) sample: Vec<u32>,
@@ -89,14 +96,16 @@ pub(crate) struct Trie {
     pub(crate) levels: Vec<u32>,
     /// The patterns, sorted by class string.
     pub(crate) order: Vec<u32>,
-    /// For each node, which of the sorted patterns begin with its string: from the first, to before the second.
+    /// For each node, which of the sorted patterns begin with its string: from the first, to before
+    /// the second.
     pub(crate) range: Vec<(u32, u32)>,
 }
 
 impl Trie {
     /// The trie of all `patterns`.
     ///
-    /// With `prune`, nothing grows below the end of a pattern: a longer pattern there can never be the first to end.
+    /// With `prune`, nothing grows below the end of a pattern: a longer pattern there can never be
+    /// the first to end.
     pub(crate) fn new(patterns: &Patterns, alphabet: &Alphabet, prune: bool) -> Self {
         let order = patterns.sorted(alphabet);
         // A guess that a short list never outgrows; a long one is trimmed when it is done.
@@ -116,31 +125,41 @@ impl Trie {
         trie
     }
 
-    /// The same trie without the patterns that `keep` refuses, and without the nodes that only they needed.
+    /// The same trie without the patterns that `keep` refuses, and without the nodes that only they
+    /// needed.
     ///
     /// Nodes keep their order, so everything is a matter of counting how many before them stay.
     pub(crate) fn without(&self, keep: impl Fn(u32) -> bool) -> Self {
         let kept_before = ranks(self.order.iter().map(|&pattern| keep(pattern)));
-        let range_of = |&(from, to): &(u32, u32)| (kept_before[from as usize], kept_before[to as usize]);
-        let stays = |node: usize| node == 0 || range_of(&self.range[node]).0 < range_of(&self.range[node]).1;
+        let range_of =
+            |&(from, to): &(u32, u32)| (kept_before[from as usize], kept_before[to as usize]);
+        let stays = |node: usize| {
+            node == 0 || range_of(&self.range[node]).0 < range_of(&self.range[node]).1
+        };
         let stay_before = ranks((0..self.len()).map(stays));
         let nodes = || (0..self.len()).filter(|&node| stays(node));
         // A failure link to a node that goes leads on to where that one failed to.
         let mut link: Vec<u32> = vec![0; self.len()];
         for node in 1..self.len() {
-            link[node] = if stays(node) { stay_before[node] } else { link[self.fail[node] as usize] };
+            link[node] =
+                if stays(node) { stay_before[node] } else { link[self.fail[node] as usize] };
         }
         let order: Vec<u32> = self.order.iter().copied().filter(|&pattern| keep(pattern)).collect();
         let range: Vec<(u32, u32)> = nodes().map(|node| range_of(&self.range[node])).collect();
-        let mut first_child: Vec<u32> = nodes().map(|node| stay_before[self.first_child[node] as usize]).collect();
+        let mut first_child: Vec<u32> =
+            nodes().map(|node| stay_before[self.first_child[node] as usize]).collect();
         first_child.push(stay_before[self.len()]);
-        let mut levels: Vec<u32> = self.levels.iter().map(|&level| stay_before[level as usize]).collect();
+        let mut levels: Vec<u32> =
+            self.levels.iter().map(|&level| stay_before[level as usize]).collect();
         levels.dedup();
         Self {
             first_child,
             label: nodes().map(|node| self.label[node]).collect(),
             fail: nodes().map(|node| link[self.fail[node] as usize]).collect(),
-            sample: range.iter().map(|&(from, _)| order.get(from as usize).copied().unwrap_or(NONE)).collect(),
+            sample: range
+                .iter()
+                .map(|&(from, _)| order.get(from as usize).copied().unwrap_or(NONE))
+                .collect(),
             levels,
             order,
             range,
@@ -148,8 +167,10 @@ impl Trie {
     }
 
     fn grow(&mut self, patterns: &Patterns, prune: bool) {
-        // Beginning and length of each pattern, in sorted order: one look-up where the index would take three.
-        let spans: Vec<(u32, u32)> = self.order.iter().map(|&pattern| patterns.span(pattern)).collect();
+        // Beginning and length of each pattern, in sorted order: one look-up where the index would
+        // take three.
+        let spans: Vec<(u32, u32)> =
+            self.order.iter().map(|&pattern| patterns.span(pattern)).collect();
         let classes = patterns.classes.as_slice();
         self.label.push(0);
         self.sample.push(self.order.first().copied().unwrap_or(NONE));
@@ -224,7 +245,10 @@ impl Trie {
     }
 
     /// The pattern that ends at each node in order, if one does; of equal ones the lowest index.
-    pub(crate) fn terminals<'a>(&'a self, patterns: &'a Patterns) -> impl Iterator<Item = (usize, Option<u32>)> + 'a {
+    pub(crate) fn terminals<'a>(
+        &'a self,
+        patterns: &'a Patterns,
+    ) -> impl Iterator<Item = (usize, Option<u32>)> + 'a {
         let levels = self.levels.windows(2).enumerate().skip(1);
         levels.flat_map(move |(depth, level)| {
             (level[0]..level[1]).map(move |node| {
@@ -247,16 +271,22 @@ fn ranks(flags: impl Iterator<Item = bool>) -> Vec<u32> {
     ranks
 }
 
-/// The one of the children `from..to` that is reached on `class`, or [`NONE`]: they are neighbours, ascending by label.
+/// The one of the children `from..to` that is reached on `class`, or [`NONE`]: they are neighbours,
+/// ascending by label.
 #[inline]
 pub(crate) fn find_child<C: Copy + Ord>((from, to): (u32, u32), label: &[C], class: C) -> u32 {
     let labels = &label[from as usize..to as usize];
-    let at = if labels.len() <= 8 { labels.iter().position(|&l| l == class) } else { labels.binary_search(&class).ok() };
+    let at = if labels.len() <= 8 {
+        labels.iter().position(|&l| l == class)
+    } else {
+        labels.binary_search(&class).ok()
+    };
     // `at` is below `to - from`, so the sum fits.
     at.map_or(NONE, |at| from + u32::try_from(at).unwrap_or(0))
 }
 
-/// The depth of `node` from the level table: the number of levels that begin at or before it, less one.
+/// The depth of `node` from the level table: the number of levels that begin at or before it, less
+/// one.
 #[inline]
 pub(crate) fn depth(levels: &[u32], node: u32) -> u32 {
     // Nearly every held text is a few characters long, so the first levels are looked at in order.

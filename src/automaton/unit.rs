@@ -1,7 +1,8 @@
 //! What a stream is made of: bytes, or characters in one of the widths in which they may be stored.
 #![forbid(unsafe_code)]
 
-/// One element of a chunk: a byte, or a character stored in 8 (Latin-1), 16 (no surrogates) or 32 bits.
+/// One element of a chunk: a byte, or a character stored in 8 (Latin-1), 16 (no surrogates) or 32
+/// bits.
 pub trait Unit: Copy + Send + Sync + 'static {
     /// The byte, or the character's code point.
     fn code(self) -> u32;

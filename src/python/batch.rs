@@ -19,19 +19,28 @@ use crate::{Advance, Matcher};
 const SIGNALS: usize = 4096;
 
 /// `StopStream.feed_many`: a block of chunks, all of it or (on an error) nothing of it.
-pub(super) fn feed_many<'py>(stream: &StopStream, chunks: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+pub(super) fn feed_many<'py>(
+    stream: &StopStream,
+    chunks: &Bound<'py, PyAny>,
+) -> PyResult<Fed<'py>> {
     let py = chunks.py();
     if chunks.is_instance_of::<PyString>() || chunks.is_instance_of::<PyBytes>() {
         let name = type_name(chunks);
-        return Err(PyTypeError::new_err(format!("feed_many takes an iterable of chunks, not one {name}: use feed")));
+        return Err(PyTypeError::new_err(format!(
+            "feed_many takes an iterable of chunks, not one {name}: use feed"
+        )));
     }
-    let iterator = chunks
-        .try_iter()
-        .map_err(|_| PyTypeError::new_err(format!("feed_many takes an iterable of chunks, not {}", type_name(chunks))))?;
+    let iterator = chunks.try_iter().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "feed_many takes an iterable of chunks, not {}",
+            type_name(chunks)
+        ))
+    })?;
     let mut state = stream.state.enter(py)?;
     // A copy costs a few words, and makes the block all or nothing.
     let mut next = state.clone_ref(py);
-    let empty = if state.raw { PyBytes::new(py, b"").into_any() } else { PyString::new(py, "").into_any() };
+    let empty =
+        if state.raw { PyBytes::new(py, b"").into_any() } else { PyString::new(py, "").into_any() };
     let emits = PyList::empty(py);
     let mut found = next.matched(py);
     if found.is_none() {
@@ -66,18 +75,24 @@ pub(super) fn feed_batch<'py>(
     let (streams, chunks) = (row(streams, "streams")?, row(chunks, "chunks")?);
     if streams.len() != chunks.len() {
         let (s, c) = (streams.len(), chunks.len());
-        return Err(PyValueError::new_err(format!("feed_batch takes one chunk for each stream: {s} streams, {c} chunks")));
+        return Err(PyValueError::new_err(format!(
+            "feed_batch takes one chunk for each stream: {s} streams, {c} chunks"
+        )));
     }
     if let Some(fed) = feed_usual_batch(py, &streams, &chunks)? {
         return Ok(fed);
     }
-    let streams: Vec<_> = streams.iter().enumerate().map(|(at, stream)| as_stream(at, stream)).collect::<PyResult<_>>()?;
+    let streams: Vec<_> = streams
+        .iter()
+        .enumerate()
+        .map(|(at, stream)| as_stream(at, stream))
+        .collect::<PyResult<_>>()?;
     let chunks: Vec<_> = chunks.iter().collect();
     let mut before = Vec::new();
     let fed = feed_each(py, &streams, &chunks, &mut before);
     if fed.is_err() {
-        // Backwards, so that a stream that stands twice in the list ends up as it was first. What another call has taken meanwhile, on a
-        // build without the GIL, is that call's.
+        // Backwards, so that a stream that stands twice in the list ends up as it was first. What
+        // another call has taken meanwhile, on a build without the GIL, is that call's.
         for (at, before) in before.into_iter().rev() {
             if let Ok(mut state) = streams[at].get().state.enter(py) {
                 *state = before;
@@ -93,7 +108,10 @@ fn row<'py>(many: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyTuple
         (Ok(list), _) => Ok(list.to_tuple()),
         (_, Ok(tuple)) => Ok(tuple.clone()),
         _ if many.is_instance_of::<PyString>() || many.is_instance_of::<PyBytes>() => {
-            Err(PyTypeError::new_err(format!("feed_batch takes a sequence of {name}, not one {}", type_name(many))))
+            Err(PyTypeError::new_err(format!(
+                "feed_batch takes a sequence of {name}, not one {}",
+                type_name(many)
+            )))
         }
         _ => PyTuple::new(many.py(), many.try_iter()?.collect::<PyResult<Vec<_>>>()?),
     }
@@ -101,21 +119,28 @@ fn row<'py>(many: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyTuple
 
 fn as_stream(at: usize, stream: Bound<'_, PyAny>) -> PyResult<Bound<'_, StopStream>> {
     stream.cast_into().map_err(|error| {
-        PyTypeError::new_err(format!("streams[{at}] must be a StopStream, not {}", type_name(&error.into_inner())))
+        PyTypeError::new_err(format!(
+            "streams[{at}] must be a StopStream, not {}",
+            type_name(&error.into_inner())
+        ))
     })
 }
 
-/// A batch in which every chunk is usual, as they are: first all are looked at, so that none can fail once one was read. `None`,
-/// with nothing changed, for any other batch.
+/// A batch in which every chunk is usual, as they are: first all are looked at, so that none can
+/// fail once one was read. `None`, with nothing changed, for any other batch.
 fn feed_usual_batch<'py>(
     py: Python<'py>,
     streams: &Bound<'py, PyTuple>,
     chunks: &Bound<'py, PyTuple>,
 ) -> PyResult<Option<FedBatch<'py>>> {
-    // Every stream is entered before any is fed, and none is left before all are, so nothing comes between.
+    // Every stream is entered before any is fed, and none is left before all are, so nothing comes
+    // between.
     let mut entered = Vec::with_capacity(chunks.len());
     for (stream, chunk) in streams.iter_borrowed().zip(chunks.iter_borrowed()) {
-        let (Ok(stream), Ok(chunk)) = (stream.cast::<StopStream>(), chunk.cast::<PyString>()) else { return Ok(None) };
+        let (Ok(stream), Ok(chunk)) = (stream.cast::<StopStream>(), chunk.cast::<PyString>())
+        else {
+            return Ok(None);
+        };
         let stream = stream.get();
         // A stream that stands in the list twice is in use already.
         let Ok(state) = stream.state.enter(py) else { return Ok(None) };
@@ -186,7 +211,8 @@ pub(super) fn truncate_many<'py>(
     Ok((emits, matches))
 }
 
-/// A list of `str` without halves of surrogate pairs: all of it is read in one go, without the GIL if it is long. `None` for any other.
+/// A list of `str` without halves of surrogate pairs: all of it is read in one go, without the GIL
+/// if it is long. `None` for any other.
 #[cfg(not(Py_LIMITED_API))]
 fn truncate_usual<'py>(
     stream: &StopStream,
@@ -227,8 +253,10 @@ fn truncate_usual<'py>(
         }
         Ok(read)
     };
-    let read = if units < stream::DETACH_UNITS { read(matcher)? } else { py.detach(|| read(matcher))? };
-    let (mut emits, mut matches) = (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
+    let read =
+        if units < stream::DETACH_UNITS { read(matcher)? } else { py.detach(|| read(matcher))? };
+    let (mut emits, mut matches) =
+        (Vec::with_capacity(texts.len()), Vec::with_capacity(texts.len()));
     for ((text, chars), advance) in texts.iter().zip(&rows).zip(read) {
         let Some(found) = advance.matched else {
             // Nothing follows, so what was held goes out with the rest.
@@ -246,7 +274,10 @@ fn truncate_usual<'py>(
 
 #[cfg(Py_LIMITED_API)]
 #[expect(clippy::unnecessary_wraps, reason = "it stands in for one that can fail")]
-fn truncate_usual<'py>(_: &StopStream, _: &Bound<'py, PyTuple>) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
+fn truncate_usual<'py>(
+    _: &StopStream,
+    _: &Bound<'py, PyTuple>,
+) -> PyResult<Option<(Bound<'py, PyList>, Bound<'py, PyList>)>> {
     // String storage is hidden, so there is nothing to read without the GIL.
     Ok(None)
 }

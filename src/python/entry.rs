@@ -1,9 +1,11 @@
-//! `StopStream.feed` without the generated glue: a hand-written `METH_O` entry for the one method that is called for every token.
+//! `StopStream.feed` without the generated glue: a hand-written `METH_O` entry for the one method
+//! that is called for every token.
 //!
-//! The generated method costs 15 to 20 ns more a call, a quarter of the whole: it counts attachments, parses arguments and builds the
-//! result from Rust values. This entry does the usual chunk (a `str` without halves of surrogate pairs, no match, nothing unfinished) itself
-//! and leaves every other to the generated one's code. Both are tested against each other: the generated method stays reachable
-//! as `StopStream._feed_generated`.
+//! The generated method costs 15 to 20 ns more a call, a quarter of the whole: it counts
+//! attachments, parses arguments and builds the result from Rust values. This entry does the usual
+//! chunk (a `str` without halves of surrogate pairs, no match, nothing unfinished) itself and
+//! leaves every other to the generated one's code. Both are tested against each other: the
+//! generated method stays reachable as `StopStream._feed_generated`.
 //!
 //! Not built for the stable ABI, which hides string storage.
 
@@ -20,11 +22,12 @@ use super::stream::StopStream;
 use super::usual::feed_usual;
 
 const NAME: &CStr = c"feed";
-const DOC: &CStr =
-    match CStr::from_bytes_with_nul(concat!("feed($self, chunk, /)\n--\n\n", doc!("StopStream.feed"), "\0").as_bytes()) {
-        Ok(doc) => doc,
-        Err(_) => panic!("a docstring has no NUL"),
-    };
+const DOC: &CStr = match CStr::from_bytes_with_nul(
+    concat!("feed($self, chunk, /)\n--\n\n", doc!("StopStream.feed"), "\0").as_bytes(),
+) {
+    Ok(doc) => doc,
+    Err(_) => panic!("a docstring has no NUL"),
+};
 
 /// `PyMethodDef` holds pointers, which makes it neither `Send` nor `Sync` by itself.
 struct Method(ffi::PyMethodDef);
@@ -43,8 +46,9 @@ static METHOD: Method = Method(ffi::PyMethodDef {
 pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<StopStream>();
     class.setattr("_feed_generated", class.getattr("feed")?)?;
-    // SAFETY: the class is alive, and so is the definition, for ever. CPython copies nothing of it and writes nothing to it; the
-    // descriptor checks that `self` is a `StopStream` before it calls. A new reference comes back, or null with an exception set.
+    // SAFETY: the class is alive, and so is the definition, for ever. CPython copies nothing of it
+    // and writes nothing to it; the descriptor checks that `self` is a `StopStream` before it
+    // calls. A new reference comes back, or null with an exception set.
     let method = unsafe {
         let definition = ptr::from_ref(&METHOD.0).cast_mut();
         Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))?
@@ -52,12 +56,16 @@ pub(super) fn install(py: Python<'_>) -> PyResult<()> {
     class.setattr("feed", method)
 }
 
-/// The entry. Python passes a `StopStream` and any object, both borrowed, with the GIL held (or attached, without one).
-unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject) -> *mut ffi::PyObject {
+/// The entry. Python passes a `StopStream` and any object, both borrowed, with the GIL held (or
+/// attached, without one).
+unsafe extern "C" fn feed(
+    stream: *mut ffi::PyObject,
+    chunk: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     // Nothing here is known to panic; if something does, it must not cross into C.
     catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: see above. Both objects outlive the call, so borrowing them for its length is sound, and the method descriptor
-        // has checked the type of the first.
+        // SAFETY: see above. Both objects outlive the call, so borrowing them for its length is
+        // sound, and the method descriptor has checked the type of the first.
         let (py, stream, chunk) = unsafe {
             let py = Python::assume_attached();
             let stream = Borrowed::from_ptr(py, stream).cast_unchecked::<StopStream>();
@@ -79,7 +87,8 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
                 }
             }
         }
-        // The rest may drop `Py` values, which is only immediate where PyO3 knows that the thread is attached.
+        // The rest may drop `Py` values, which is only immediate where PyO3 knows that the thread
+        // is attached.
         Python::attach(|py| match stream.feed_any(&chunk).and_then(|fed| fed.into_pyobject(py)) {
             Ok(fed) => fed.into_any().into_ptr(),
             Err(error) => {
@@ -89,7 +98,9 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
         })
     }))
     .unwrap_or_else(|_| {
-        Python::attach(|py| PyRuntimeError::new_err("holdback failed on this chunk: please report it").restore(py));
+        Python::attach(|py| {
+            PyRuntimeError::new_err("holdback failed on this chunk: please report it").restore(py);
+        });
         ptr::null_mut()
     })
 }
@@ -97,8 +108,9 @@ unsafe extern "C" fn feed(stream: *mut ffi::PyObject, chunk: *mut ffi::PyObject)
 /// A new tuple `(emit, None)`; takes over the reference to `emit`.
 #[inline]
 unsafe fn pair(emit: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a fresh tuple of two places is filled with two references that it owns from then on: the caller's, and a new one to
-    // `None`. Without a tuple the caller's is dropped and the exception stays set.
+    // SAFETY: a fresh tuple of two places is filled with two references that it owns from then on:
+    // the caller's, and a new one to `None`. Without a tuple the caller's is dropped and the
+    // exception stays set.
     unsafe {
         let tuple = ffi::PyTuple_New(2);
         if tuple.is_null() {

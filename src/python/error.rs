@@ -8,7 +8,11 @@ use crate::{Error, Fault};
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
-        if error.is_type() { PyTypeError::new_err(error.to_string()) } else { PyValueError::new_err(error.to_string()) }
+        if error.is_type() {
+            PyTypeError::new_err(error.to_string())
+        } else {
+            PyValueError::new_err(error.to_string())
+        }
     }
 }
 
@@ -17,14 +21,28 @@ pub(super) fn fault(py: Python<'_>, fault: Fault, chunk: Option<&Bound<'_, PyStr
     match fault {
         Fault::Utf8 { bytes, start, end } => {
             let reason = match std::str::from_utf8(&bytes[start..end]) {
-                Err(error) if error.error_len().is_none() && end == bytes.len() => "unexpected end of data",
+                Err(error) if error.error_len().is_none() && end == bytes.len() => {
+                    "unexpected end of data"
+                }
                 _ if matches!(bytes[start], 0xc2..=0xf4) => "invalid continuation byte",
                 _ => "invalid start byte",
             };
-            PyUnicodeDecodeError::new_err(("utf-8", PyBytes::new(py, &bytes).unbind(), start, end, reason))
+            PyUnicodeDecodeError::new_err((
+                "utf-8",
+                PyBytes::new(py, &bytes).unbind(),
+                start,
+                end,
+                reason,
+            ))
         }
         Fault::Surrogate { waiting, at } => match surrogate_text(py, waiting, chunk) {
-            Ok(text) => PyUnicodeEncodeError::new_err(("utf-8", text.unbind(), at, at + 1, "surrogates not allowed")),
+            Ok(text) => PyUnicodeEncodeError::new_err((
+                "utf-8",
+                text.unbind(),
+                at,
+                at + 1,
+                "surrogates not allowed",
+            )),
             Err(error) => error,
         },
     }
@@ -38,14 +56,19 @@ fn surrogate_text<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let chunk = chunk.map_or_else(|| PyString::new(py, "").into_any(), |c| c.clone().into_any());
     let Some(high) = waiting else { return Ok(chunk) };
-    let high = PyBytes::new(py, &high.to_le_bytes()).call_method1("decode", ("utf-16-le", "surrogatepass"))?;
+    let high = PyBytes::new(py, &high.to_le_bytes())
+        .call_method1("decode", ("utf-16-le", "surrogatepass"))?;
     high.add(chunk)
 }
 
 /// `TypeError` for a chunk that is neither text nor bytes.
 #[cold]
 pub(super) fn chunk_type(chunk: &Bound<'_, PyAny>, raw: bool) -> PyErr {
-    let wanted = if raw { "a byte stream takes bytes-like chunks" } else { "a chunk must be str or bytes-like" };
+    let wanted = if raw {
+        "a byte stream takes bytes-like chunks"
+    } else {
+        "a chunk must be str or bytes-like"
+    };
     PyTypeError::new_err(format!("{wanted}, not {}", type_name(chunk)))
 }
 

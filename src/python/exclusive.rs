@@ -1,10 +1,12 @@
 //! One caller at a time, or an error: the guard around a stream's state.
 //!
-//! Feeding one stream from two threads is a caller's bug. It must neither corrupt the state nor wait in silence, so a second entry is
-//! refused. A `Mutex` would do, but its two locked instructions cost a sixth of a token; under the GIL a plain flag is enough, because
-//! entering is one uninterrupted stretch of native code. Free-threaded builds pay for the locked instruction.
+//! Feeding one stream from two threads is a caller's bug. It must neither corrupt the state nor
+//! wait in silence, so a second entry is refused. A `Mutex` would do, but its two locked
+//! instructions cost a sixth of a token; under the GIL a plain flag is enough, because entering is
+//! one uninterrupted stretch of native code. Free-threaded builds pay for the locked instruction.
 //!
-//! `Exclusive` is one of the few places with `unsafe` in the binding: docs/architecture.md lists them.
+//! `Exclusive` is one of the few places with `unsafe` in the binding: docs/architecture.md lists
+//! them.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -21,8 +23,9 @@ pub(super) struct Exclusive<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `enter` hands out at most one guard at a time, so sharing the cell between threads gives no two of them access to the value
-// at once; moving the value between threads, as the guard's owner may change from call to call, needs `T: Send`.
+// SAFETY: `enter` hands out at most one guard at a time, so sharing the cell between threads gives
+// no two of them access to the value at once; moving the value between threads, as the guard's
+// owner may change from call to call, needs `T: Send`.
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
@@ -36,17 +39,20 @@ impl<T> Exclusive<T> {
         if self.take() { Ok(Guard { cell: self, _mutable: PhantomData }) } else { Err(busy()) }
     }
 
-    /// A look at the value for the collector, which has no `Python` token and stops all other threads; `None` if the value is in use.
+    /// A look at the value for the collector, which has no `Python` token and stops all other
+    /// threads; `None` if the value is in use.
     pub(super) fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
         if self.busy.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: no guard is out, and none can be taken while the collector runs: under the GIL it holds it, and on free-threaded builds
-        // it has stopped every thread that is attached, as whoever enters must be.
+        // SAFETY: no guard is out, and none can be taken while the collector runs: under the GIL it
+        // holds it, and on free-threaded builds it has stopped every thread that is attached, as
+        // whoever enters must be.
         Some(look(unsafe { &*self.value.get() }))
     }
 
-    /// Under the GIL, which the `Python` token of `enter` proves, no other thread runs between the load and the store.
+    /// Under the GIL, which the `Python` token of `enter` proves, no other thread runs between the
+    /// load and the store.
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline]
     fn take(&self) -> bool {
@@ -74,7 +80,8 @@ fn busy() -> PyErr {
 /// Access to the value until it is dropped.
 pub(super) struct Guard<'a, T> {
     cell: &'a Exclusive<T>,
-    /// A guard is a `&mut T` in disguise, so it may not be shared between threads just because `Exclusive` may.
+    /// A guard is a `&mut T` in disguise, so it may not be shared between threads just because
+    /// `Exclusive` may.
     _mutable: PhantomData<&'a mut T>,
 }
 
@@ -83,7 +90,8 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one of its cell, and it is borrowed for as long as the reference lives.
+        // SAFETY: this guard is the only one of its cell, and it is borrowed for as long as the
+        // reference lives.
         unsafe { &*self.cell.value.get() }
     }
 }

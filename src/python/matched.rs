@@ -33,27 +33,51 @@ pub(super) struct StopMatch {
 }
 
 impl StopMatch {
-    /// The Python face of a core match; `stop` is the caller's own object, `rest` what followed in its chunk.
-    pub(super) fn wrap(py: Python<'_>, found: &crate::Match, stop: Py<PyAny>, rest: Py<PyAny>) -> PyResult<Py<Self>> {
+    /// The Python face of a core match; `stop` is the caller's own object, `rest` what followed in
+    /// its chunk.
+    pub(super) fn wrap(
+        py: Python<'_>,
+        found: &crate::Match,
+        stop: Py<PyAny>,
+        rest: Py<PyAny>,
+    ) -> PyResult<Py<Self>> {
         let crate::Match { index, start, end, start_chunk, end_chunk, .. } = *found;
         Py::new(py, Self { stop, index, start, end, start_chunk, end_chunk, rest })
     }
 
-    /// The core's view again; how much of the chunk was read is not kept, since no one asks after the match.
+    /// The core's view again; how much of the chunk was read is not kept, since no one asks after
+    /// the match.
     pub(super) fn to_core(&self) -> crate::Match {
         crate::Match::new(self.index, self.start..self.end, self.start_chunk..=self.end_chunk)
     }
 
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let stop = self.stop.bind(py);
-        (stop, self.index, self.start, self.end, self.start_chunk, self.end_chunk, self.rest.bind(py)).into_pyobject(py)
+        (
+            stop,
+            self.index,
+            self.start,
+            self.end,
+            self.start_chunk,
+            self.end_chunk,
+            self.rest.bind(py),
+        )
+            .into_pyobject(py)
     }
 }
 
 #[pymethods]
 impl StopMatch {
     #[new]
-    fn new(stop: Py<PyAny>, index: usize, start: u64, end: u64, start_chunk: u64, end_chunk: u64, rest: Py<PyAny>) -> Self {
+    fn new(
+        stop: Py<PyAny>,
+        index: usize,
+        start: u64,
+        end: u64,
+        start_chunk: u64,
+        end_chunk: u64,
+        rest: Py<PyAny>,
+    ) -> Self {
         Self { stop, index, start, end, start_chunk, end_chunk, rest }
     }
 
@@ -70,7 +94,11 @@ impl StopMatch {
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = other.py();
         match other.cast::<Self>() {
-            Ok(other) => Ok(pyo3::types::PyBool::new(py, self.fields(py)?.eq(other.get().fields(py)?)?).to_owned().into_any()),
+            Ok(other) => {
+                Ok(pyo3::types::PyBool::new(py, self.fields(py)?.eq(other.get().fields(py)?)?)
+                    .to_owned()
+                    .into_any())
+            }
             Err(_) => Ok(py.NotImplemented().into_bound(py)),
         }
     }
@@ -89,7 +117,9 @@ impl StopMatch {
         ))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         Ok((slf.get_type().into_any(), slf.get().fields(slf.py())?))
     }
 }

@@ -1,4 +1,5 @@
-//! The Python module `holdback._core`: classes that wrap the core, access to text, exceptions. The only code that names `PyO3`.
+//! The Python module `holdback._core`: classes that wrap the core, access to text, exceptions. The
+//! only code that names `PyO3`.
 //!
 //! No decision about matching is taken here.
 #![allow(
@@ -33,8 +34,9 @@ mod wire;
 
 /// The compiled part of `holdback`.
 ///
-/// It does not need the GIL: compiled sets are immutable, and a stream's state is entered through [`exclusive::Exclusive`], which
-/// refuses a second caller. The one piece of global state, the cache of `compile`, is behind a lock.
+/// It does not need the GIL: compiled sets are immutable, and a stream's state is entered through
+/// [`exclusive::Exclusive`], which refuses a second caller. The one piece of global state, the
+/// cache of `compile`, is behind a lock.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
@@ -55,7 +57,13 @@ mod _core {
     use super::wire::{Cutter, WireMatch};
 
     #[pymodule_init]
-    #[cfg_attr(Py_LIMITED_API, allow(clippy::unnecessary_wraps, reason = "there is nothing to install under the stable ABI"))]
+    #[cfg_attr(
+        Py_LIMITED_API,
+        allow(
+            clippy::unnecessary_wraps,
+            reason = "there is nothing to install under the stable ABI"
+        )
+    )]
     fn init(py: pyo3::Python<'_>) -> pyo3::PyResult<()> {
         #[cfg(not(Py_LIMITED_API))]
         super::entry::install(py)?;

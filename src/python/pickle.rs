@@ -13,7 +13,10 @@ use crate::{Decoder, Errors, Frozen, Include, Matcher, Place, Scope, Snapshot, S
 /// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
-#[expect(clippy::struct_excessive_bools, reason = "facts as they are, with their names in the pickle")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts as they are, with their names in the pickle"
+)]
 pub(super) struct Pickled<'py> {
     raw: bool,
     strict: bool,
@@ -23,11 +26,11 @@ pub(super) struct Pickled<'py> {
     high: Option<u16>,
     include_all: bool,
     include_only: Option<Vec<Bound<'py, PyBytes>>>,
-    arm_after: u64,
+    min_chars: u64,
     regions: Option<Bound<'py, PyTuple>>,
     region_markers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
-    start_asleep: bool,
-    keep_whole: Vec<Bound<'py, PyBytes>>,
+    start_inside: bool,
+    atomic: Vec<Bound<'py, PyBytes>>,
     seen: u64,
     chunks: u64,
     first: u64,
@@ -49,7 +52,9 @@ pub(super) struct PickledScope<'py> {
     held: Bound<'py, PyBytes>,
 }
 
-pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+pub(super) fn reduce<'py>(
+    stream: &Bound<'py, StopStream>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let py = stream.py();
     let state = stream.get().state.enter(py)?;
     let bytes = |text: &[u8]| PyBytes::new(py, text);
@@ -58,7 +63,14 @@ pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'p
     let (window, scoped) = match place {
         Place::Plain(window) => (window, None),
         Place::Scoped(Frozen { window, region, armed_after, floor, partial, whole, held }) => {
-            let scoped = PickledScope { region, armed_after, floor, partial: bytes(&partial), whole, held: bytes(&held) };
+            let scoped = PickledScope {
+                region,
+                armed_after,
+                floor,
+                partial: bytes(&partial),
+                whole,
+                held: bytes(&held),
+            };
             (window, Some(scoped))
         }
     };
@@ -74,11 +86,15 @@ pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'p
             Include::Only(some) => Some(some.iter().map(|stop| bytes(stop)).collect()),
             _ => None,
         },
-        arm_after: scope.arm_after,
+        min_chars: scope.min_chars,
         regions: state.regions(py).map(|regions| regions.into_bound(py)),
-        region_markers: scope.asleep_inside.iter().map(|(opener, closer)| (bytes(opener), bytes(closer))).collect(),
-        start_asleep: scope.start_asleep,
-        keep_whole: scope.keep_whole.iter().map(|marker| bytes(marker)).collect(),
+        region_markers: scope
+            .ignore_inside
+            .iter()
+            .map(|(opener, closer)| (bytes(opener), bytes(closer)))
+            .collect(),
+        start_inside: scope.start_inside,
+        atomic: scope.atomic.iter().map(|marker| bytes(marker)).collect(),
         seen,
         chunks,
         first,
@@ -94,28 +110,50 @@ pub(super) fn reduce<'py>(stream: &Bound<'py, StopStream>) -> PyResult<(Bound<'p
 /// What `StopStream.__reduce__` names.
 #[pyfunction]
 #[pyo3(signature = (set, state, /))]
-pub(super) fn _rebuild_stream(set: &Bound<'_, StopSet>, state: Pickled<'_>) -> PyResult<StopStream> {
-    let refused = || PyValueError::new_err("this pickle is not the state of a stream of its stop set");
+pub(super) fn _rebuild_stream(
+    set: &Bound<'_, StopSet>,
+    state: Pickled<'_>,
+) -> PyResult<StopStream> {
+    let refused =
+        || PyValueError::new_err("this pickle is not the state of a stream of its stop set");
     let owned = |text: &Bound<'_, PyBytes>| text.as_bytes().to_vec();
     let errors = if state.strict { Errors::Strict } else { Errors::Replace };
     let include_stop = match &state.include_only {
         Some(some) => Include::Only(some.iter().map(owned).collect()),
         None => state.include_all.into(),
     };
-    let asleep_inside: Vec<_> = state.region_markers.iter().map(|(opener, closer)| (owned(opener), owned(closer))).collect();
-    if state.regions.as_ref().map_or(0, PyTupleMethods::len) != asleep_inside.len() {
+    let ignore_inside: Vec<_> = state
+        .region_markers
+        .iter()
+        .map(|(opener, closer)| (owned(opener), owned(closer)))
+        .collect();
+    if state.regions.as_ref().map_or(0, PyTupleMethods::len) != ignore_inside.len() {
         return Err(refused());
     }
-    let keep_whole = state.keep_whole.iter().map(owned).collect();
-    let scope = Scope { arm_after: state.arm_after, asleep_inside, start_asleep: state.start_asleep, keep_whole };
+    let atomic = state.atomic.iter().map(owned).collect();
+    let scope = Scope {
+        min_chars: state.min_chars,
+        ignore_inside,
+        start_inside: state.start_inside,
+        atomic,
+    };
     let options = StreamOptions { include_stop, scope, errors };
     let core = set.get().core.clone();
-    let fresh = if state.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
+    let fresh =
+        if state.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
     let window = owned(&state.window);
     let place = match state.scoped {
         None => Place::Plain(window),
         Some(PickledScope { region, armed_after, floor, partial, whole, held }) => {
-            Place::Scoped(Frozen { window, region, armed_after, floor, partial: owned(&partial), whole, held: owned(&held) })
+            Place::Scoped(Frozen {
+                window,
+                region,
+                armed_after,
+                floor,
+                partial: owned(&partial),
+                whole,
+                held: owned(&held),
+            })
         }
     };
     let snapshot = Snapshot {

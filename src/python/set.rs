@@ -98,62 +98,65 @@ impl StopSet {
     }
 
     #[doc = doc!("StopSet.stream")]
-    #[pyo3(signature = (*, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
+    #[pyo3(signature = (*, include_stop=None, errors=None, min_chars=None, ignore_inside=None, start_inside=None, atomic=None))]
     fn stream<'py>(
         slf: &Bound<'py, Self>,
         include_stop: Option<&Bound<'py, PyAny>>,
         errors: Option<&Bound<'py, PyAny>>,
-        arm_after_chars: Option<&Bound<'py, PyAny>>,
-        asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<&Bound<'_, PyAny>>,
-        keep_whole: Option<&Bound<'py, PyAny>>,
+        min_chars: Option<&Bound<'py, PyAny>>,
+        ignore_inside: Option<&Bound<'py, PyAny>>,
+        start_inside: Option<&Bound<'_, PyAny>>,
+        atomic: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
-        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole };
+        let given = Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic };
         StopStream::new(slf, given.parse(slf.py(), false)?, false)
     }
 
     #[doc = doc!("StopSet.byte_stream")]
-    #[pyo3(signature = (*, include_stop=None, arm_after_chars=None, asleep_inside=None, start_asleep=None, keep_whole=None))]
+    #[pyo3(signature = (*, include_stop=None, min_chars=None, ignore_inside=None, start_inside=None, atomic=None))]
     fn byte_stream<'py>(
         slf: &Bound<'py, Self>,
         include_stop: Option<&Bound<'py, PyAny>>,
-        arm_after_chars: Option<&Bound<'py, PyAny>>,
-        asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<&Bound<'_, PyAny>>,
-        keep_whole: Option<&Bound<'py, PyAny>>,
+        min_chars: Option<&Bound<'py, PyAny>>,
+        ignore_inside: Option<&Bound<'py, PyAny>>,
+        start_inside: Option<&Bound<'_, PyAny>>,
+        atomic: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
-        let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
+        let given =
+            Given { include_stop, errors: None, min_chars, ignore_inside, start_inside, atomic };
         StopStream::new(slf, given.parse(slf.py(), true)?, true)
     }
 
-    // Feeds one whole text and flushes. (`keep_whole` would change nothing here.)
+    // Feeds one whole text and flushes. (`atomic` would change nothing here.)
     #[doc = doc!("StopSet.truncate")]
-    #[pyo3(signature = (text, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
+    #[pyo3(signature = (text, /, *, include_stop=None, errors=None, min_chars=None, ignore_inside=None, start_inside=None))]
     fn truncate<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
         include_stop: Option<&Bound<'py, PyAny>>,
         errors: Option<&Bound<'py, PyAny>>,
-        arm_after_chars: Option<&Bound<'py, PyAny>>,
-        asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<&Bound<'_, PyAny>>,
+        min_chars: Option<&Bound<'py, PyAny>>,
+        ignore_inside: Option<&Bound<'py, PyAny>>,
+        start_inside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Fed<'py>> {
-        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
+        let given =
+            Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic: None };
         StopStream::new(slf, given.parse(slf.py(), false)?, false)?.feed_last(text)
     }
 
     #[doc = doc!("StopSet.truncate_many")]
-    #[pyo3(signature = (texts, /, *, include_stop=None, errors=None, arm_after_chars=None, asleep_inside=None, start_asleep=None))]
+    #[pyo3(signature = (texts, /, *, include_stop=None, errors=None, min_chars=None, ignore_inside=None, start_inside=None))]
     fn truncate_many<'py>(
         slf: &Bound<'py, Self>,
         texts: &Bound<'py, PyAny>,
         include_stop: Option<&Bound<'py, PyAny>>,
         errors: Option<&Bound<'py, PyAny>>,
-        arm_after_chars: Option<&Bound<'py, PyAny>>,
-        asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<&Bound<'_, PyAny>>,
+        min_chars: Option<&Bound<'py, PyAny>>,
+        ignore_inside: Option<&Bound<'py, PyAny>>,
+        start_inside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
-        let given = Given { include_stop, errors, arm_after_chars, asleep_inside, start_asleep, keep_whole: None };
+        let given =
+            Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic: None };
         let options = given.parse(slf.py(), false)?;
         if let Some(cut) = super::arrow::truncate_many(slf, texts, &options)? {
             return Ok(cut);
@@ -219,18 +222,23 @@ impl StopSet {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         const SHOWN: usize = 8;
         let stops = self.stops.bind(py);
-        let shown: Vec<String> = stops.iter().take(SHOWN).map(|s| Ok(s.repr()?.to_string())).collect::<PyResult<_>>()?;
+        let shown: Vec<String> =
+            stops.iter().take(SHOWN).map(|s| Ok(s.repr()?.to_string())).collect::<PyResult<_>>()?;
         let more = stops.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let tie = if self.core.tie() == Tie::First { ", tie='first'" } else { "" };
         Ok(format!("StopSet([{}{more}]{tie})", shown.join(", ")))
     }
 
-    /// Pickles carry the stops, never the tables: a foreign table would be a foreign index into memory.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    /// Pickles carry the stops, never the tables: a foreign table would be a foreign index into
+    /// memory.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, set) = (slf.py(), slf.get());
         let rebuild = py.import("holdback._core")?.getattr("_rebuild_set")?;
-        let arguments = (&set.stops, slf.get().tie(), set.limits.max_stops, set.limits.max_bytes).into_pyobject(py)?;
+        let arguments = (&set.stops, slf.get().tie(), set.limits.max_stops, set.limits.max_bytes)
+            .into_pyobject(py)?;
         Ok((rebuild, arguments))
     }
 }
@@ -300,7 +308,10 @@ fn push(list: &mut StopList, stop: &Bound<'_, PyAny>) -> PyResult<()> {
     } else if let Ok(bytes) = stop.cast::<PyBytes>() {
         list.push_bytes(bytes.as_bytes())?;
     } else {
-        return Err(PyTypeError::new_err(format!("stop {index} must be str or bytes, not {}", type_name(stop))));
+        return Err(PyTypeError::new_err(format!(
+            "stop {index} must be str or bytes, not {}",
+            type_name(stop)
+        )));
     }
     Ok(())
 }

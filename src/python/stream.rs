@@ -15,8 +15,9 @@ use crate::{Advance, Decoded, Decoder, Errors, Matcher, Unit};
 
 /// From this many units on, a chunk is read without the GIL.
 ///
-/// Below, giving it away and taking it back costs more than the reading, and beside one busy Python thread it puts the
-/// interpreter's switch interval (5 ms) on the tail of every call. Set by `benches/test_gil.py`.
+/// Below, giving it away and taking it back costs more than the reading, and beside one busy Python
+/// thread it puts the interpreter's switch interval (5 ms) on the tail of every call. Set by
+/// `benches/test_gil.py`.
 pub(super) const DETACH_UNITS: usize = 16 << 10;
 
 /// A long chunk is read in slices of this many units, and signals are looked at between them.
@@ -64,9 +65,11 @@ impl StopStream {
     pub(super) fn new(set: &Bound<'_, StopSet>, options: Parsed, raw: bool) -> PyResult<Self> {
         let Parsed { core, regions } = options;
         let set_core = set.get().core.clone();
-        let matcher = if raw { Matcher::bytes(set_core, &core)? } else { Matcher::text(set_core, &core)? };
+        let matcher =
+            if raw { Matcher::bytes(set_core, &core)? } else { Matcher::text(set_core, &core)? };
         let (decoder, errors) = (Decoder::default(), core.errors);
-        let mut state = State { matcher, decoder, errors, raw, flushed: false, last_text: true, extras: None };
+        let mut state =
+            State { matcher, decoder, errors, raw, flushed: false, last_text: true, extras: None };
         if regions.is_some() {
             state.extras = Some(Box::new(Extras { regions, matched: None }));
         }
@@ -104,7 +107,11 @@ impl StopStream {
 
 impl State {
     #[inline]
-    pub(super) fn feed<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyAny>) -> PyResult<Fed<'py>> {
+    pub(super) fn feed<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyAny>,
+    ) -> PyResult<Fed<'py>> {
         if let Ok(text) = chunk.cast::<PyString>() {
             if !self.raw {
                 return self.feed_text(set, text);
@@ -115,7 +122,8 @@ impl State {
         Err(error::chunk_type(chunk, self.raw))
     }
 
-    /// True when text can be read as it is: a text stream that is not over, behind nothing unfinished.
+    /// True when text can be read as it is: a text stream that is not over, behind nothing
+    /// unfinished.
     #[inline]
     pub(super) fn takes_text(&self) -> bool {
         !self.raw && !self.is_over() && self.decoder.is_empty()
@@ -154,7 +162,11 @@ impl State {
     }
 
     #[inline]
-    fn feed_text<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyString>) -> PyResult<Fed<'py>> {
+    fn feed_text<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyString>,
+    ) -> PyResult<Fed<'py>> {
         let py = chunk.py();
         if let Some(answer) = self.over(py)? {
             return Ok(answer);
@@ -164,14 +176,21 @@ impl State {
         if !self.decoder.is_empty() || chars.has_surrogate() {
             return self.join_text(set, chunk, chars);
         }
-        let fed = self.feed_chars(set, chunk, chars, |read| text::substring(chunk, read, chars.len()).map(Bound::into_any))?;
+        let fed = self.feed_chars(set, chunk, chars, |read| {
+            text::substring(chunk, read, chars.len()).map(Bound::into_any)
+        })?;
         self.last_text = true;
         Ok(fed)
     }
 
     /// A chunk with halves of surrogate pairs, or behind something unfinished.
     #[cold]
-    fn join_text<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyString>, chars: Chars<'_>) -> PyResult<Fed<'py>> {
+    fn join_text<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyString>,
+        chars: Chars<'_>,
+    ) -> PyResult<Fed<'py>> {
         let py = chunk.py();
         let before = self.decoder;
         let Decoded { text: codes, next, fault } = before.join(chars.codes(), self.errors);
@@ -185,7 +204,11 @@ impl State {
         Ok(fed)
     }
 
-    fn feed_utf8<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyBytes>) -> PyResult<Fed<'py>> {
+    fn feed_utf8<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyBytes>,
+    ) -> PyResult<Fed<'py>> {
         let py = chunk.py();
         if let Some(answer) = self.over(py)? {
             return Ok(answer);
@@ -227,7 +250,8 @@ impl State {
         Ok(fed)
     }
 
-    /// Reads characters and makes the text to send; `rest` gives what follows the first `read` characters of the raw chunk.
+    /// Reads characters and makes the text to send; `rest` gives what follows the first `read`
+    /// characters of the raw chunk.
     #[inline]
     fn feed_chars<'py>(
         &mut self,
@@ -243,12 +267,21 @@ impl State {
             Chars::Wide(units) => self.advance(py, units)?,
             Chars::Full(units) => self.advance(py, units)?,
         };
-        let emit = text::emitted(self.matcher.released(held, advance.released), chunk, chars, advance.passed)?;
+        let emit = text::emitted(
+            self.matcher.released(held, advance.released),
+            chunk,
+            chars,
+            advance.passed,
+        )?;
         let found = self.note_match(py, set, advance, rest)?;
         Ok((emit.into_any(), found))
     }
 
-    fn feed_raw<'py>(&mut self, set: &Py<StopSet>, chunk: &Bound<'py, PyBytes>) -> PyResult<Fed<'py>> {
+    fn feed_raw<'py>(
+        &mut self,
+        set: &Py<StopSet>,
+        chunk: &Bound<'py, PyBytes>,
+    ) -> PyResult<Fed<'py>> {
         let py = chunk.py();
         if let Some(answer) = self.over(py)? {
             return Ok(answer);
@@ -263,11 +296,13 @@ impl State {
             PyBytes::new(py, &[head, &bytes[..advance.passed]].concat())
         };
         self.last_text = false;
-        let found = self.note_match(py, set, advance, |read| Ok(PyBytes::new(py, &bytes[read..]).into_any()))?;
+        let found = self
+            .note_match(py, set, advance, |read| Ok(PyBytes::new(py, &bytes[read..]).into_any()))?;
         Ok((emit.into_any(), found))
     }
 
-    /// Short chunks keep the GIL; long ones go without it, in slices between which Ctrl-C is noticed.
+    /// Short chunks keep the GIL; long ones go without it, in slices between which Ctrl-C is
+    /// noticed.
     #[inline]
     fn advance<U: Unit>(&mut self, py: Python<'_>, units: &[U]) -> PyResult<Advance> {
         if units.len() < DETACH_UNITS {
@@ -307,10 +342,15 @@ impl State {
             // What never became complete is one more character, of the last chunk.
             let (last_text, held) = (self.last_text, self.matcher.held());
             let advance = self.matcher.advance_last_chunk(0xfffd);
-            let head = std::str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
+            let head =
+                std::str::from_utf8(self.matcher.released(held, advance.released)).unwrap_or("");
             let tail = if advance.passed > 0 { "\u{fffd}" } else { "" };
             out = PyString::new(py, &[head, tail].concat()).into_any();
-            let rest = if last_text { PyString::new(py, "").into_any() } else { PyBytes::new(py, b"").into_any() };
+            let rest = if last_text {
+                PyString::new(py, "").into_any()
+            } else {
+                PyBytes::new(py, b"").into_any()
+            };
             if self.note_match(py, set, advance, |_| Ok(rest))?.is_some() {
                 return Ok(out);
             }
@@ -318,7 +358,11 @@ impl State {
         self.flushed = true;
         let held = self.matcher.held();
         let count = self.matcher.flush();
-        if count == 0 { Ok(out) } else { out.add(self.object(py, self.matcher.released(held, count))) }
+        if count == 0 {
+            Ok(out)
+        } else {
+            out.add(self.object(py, self.matcher.released(held, count)))
+        }
     }
 
     /// (UTF-8) bytes of the core as what this stream emits.
@@ -410,7 +454,9 @@ impl StopStream {
     /// The collector skips a stream that is in use; it comes again.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.set)?;
-        self.state.peek(|state| state.extras.as_ref().map_or(Ok(()), |extras| extras.traverse(&visit))).unwrap_or(Ok(()))
+        self.state
+            .peek(|state| state.extras.as_ref().map_or(Ok(()), |extras| extras.traverse(&visit)))
+            .unwrap_or(Ok(()))
     }
 
     #[doc = doc!("StopStream.arm")]
@@ -457,7 +503,9 @@ impl StopStream {
         Ok(format!("<StopStream ({kind}) held={held} match={matched}>"))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         super::pickle::reduce(slf)
     }
 }
@@ -471,19 +519,26 @@ impl State {
         matched: Option<Py<StopMatch>>,
     ) -> Self {
         let (matcher, decoder, errors) = stream;
-        let extras = (regions.is_some() || matched.is_some()).then(|| Box::new(Extras { regions, matched }));
+        let extras =
+            (regions.is_some() || matched.is_some()).then(|| Box::new(Extras { regions, matched }));
         Self { matcher, decoder, errors, raw, flushed, last_text, extras }
     }
 
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
-        let extras = self.extras.as_ref().map(|_| Box::new(Extras { regions: self.regions(py), matched: self.matched(py) }));
+        let extras = self
+            .extras
+            .as_ref()
+            .map(|_| Box::new(Extras { regions: self.regions(py), matched: self.matched(py) }));
         let Self { decoder, errors, raw, flushed, last_text, .. } = *self;
         Self { matcher: self.matcher.clone(), decoder, errors, raw, flushed, last_text, extras }
     }
 }
 
 /// Notices Ctrl-C in the middle of work without the GIL.
-#[allow(clippy::redundant_closure_for_method_calls, reason = "the method itself is tied to one lifetime")]
+#[allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method itself is tied to one lifetime"
+)]
 pub(super) fn check_signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }

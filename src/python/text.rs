@@ -1,7 +1,9 @@
-//! Reading a `str` where it is stored, and making new ones: the binding's only access to string storage.
+//! Reading a `str` where it is stored, and making new ones: the binding's only access to string
+//! storage.
 //!
-//! Going through UTF-8 would cost 40 ns for a short CJK string, which would then carry its UTF-8 copy for life. The stable ABI offers
-//! no other way, so under it characters are decoded from UTF-8; the two ways are each other's twin in the tests.
+//! Going through UTF-8 would cost 40 ns for a short CJK string, which would then carry its UTF-8
+//! copy for life. The stable ABI offers no other way, so under it characters are decoded from
+//! UTF-8; the two ways are each other's twin in the tests.
 
 use pyo3::prelude::*;
 #[cfg(Py_LIMITED_API)]
@@ -34,15 +36,20 @@ impl<'a> Chars<'a> {
     pub(super) fn of_stored(text: &'a Bound<'_, PyString>) -> PyResult<Self> {
         use pyo3::ffi;
         let object = text.as_ptr();
-        // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code can see it. `ready` is called first, for
-        // those Pythons where storage may be missing. Kind, length and data belong together by the definition of the object.
+        // SAFETY: `object` is a `str`, kept alive by `text` for `'a` and immutable once other code
+        // can see it. `ready` is called first, for those Pythons where storage may be missing.
+        // Kind, length and data belong together by the definition of the object.
         unsafe {
             ready(object)?;
             let len = usize::try_from(ffi::PyUnicode_GET_LENGTH(object)).unwrap_or(0);
             let data = ffi::PyUnicode_DATA(object);
             Ok(match ffi::PyUnicode_KIND(object) {
-                ffi::PyUnicode_1BYTE_KIND => Self::Narrow(std::slice::from_raw_parts(data.cast(), len)),
-                ffi::PyUnicode_2BYTE_KIND => Self::Wide(std::slice::from_raw_parts(data.cast(), len)),
+                ffi::PyUnicode_1BYTE_KIND => {
+                    Self::Narrow(std::slice::from_raw_parts(data.cast(), len))
+                }
+                ffi::PyUnicode_2BYTE_KIND => {
+                    Self::Wide(std::slice::from_raw_parts(data.cast(), len))
+                }
                 _ => Self::Full(std::slice::from_raw_parts(data.cast(), len)),
             })
         }
@@ -58,7 +65,9 @@ impl<'a> Chars<'a> {
                 // Lone surrogates: no UTF-8, but UTF-32 can be had.
                 let codes = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
                 let codes = codes.cast::<PyBytes>()?.as_bytes();
-                scratch.extend(codes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])));
+                scratch.extend(
+                    codes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])),
+                );
             }
         }
         Ok(Self::Full(scratch))
@@ -94,8 +103,8 @@ impl<'a> Chars<'a> {
     }
 }
 
-/// Whether any unit is `wanted`, by blocks without an early exit: the compiler can use vector instructions, and even four units are read
-/// faster without a branch for each.
+/// Whether any unit is `wanted`, by blocks without an early exit: the compiler can use vector
+/// instructions, and even four units are read faster without a branch for each.
 #[inline]
 fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
     const BLOCK: usize = 64;
@@ -103,7 +112,8 @@ fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
     if units.len() < BLOCK { in_block(units) } else { units.chunks(BLOCK).any(in_block) }
 }
 
-/// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this is called.
+/// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this
+/// is called.
 #[cfg(not(Py_LIMITED_API))]
 #[inline]
 unsafe fn ready(object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
@@ -122,14 +132,18 @@ unsafe fn ready(object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
 
 /// A new `str` of characters, none of which is a surrogate.
 pub(super) fn from_codes<'py>(py: Python<'py>, codes: &[u32]) -> Bound<'py, PyString> {
-    let text: String = codes.iter().map(|&code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    let text: String = codes
+        .iter()
+        .map(|&code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
     PyString::new(py, &text)
 }
 
-/// What is sent on: `head` (UTF-8) followed by the first `count` characters of `text`, whose storage is `chars`. `text` itself if
-/// that is all.
+/// What is sent on: `head` (UTF-8) followed by the first `count` characters of `text`, whose
+/// storage is `chars`. `text` itself if that is all.
 ///
-/// A new `str` is in its canonical form: one that is wider than its characters would compare unequal to the same text.
+/// A new `str` is in its canonical form: one that is wider than its characters would compare
+/// unequal to the same text.
 #[inline]
 pub(super) fn emitted<'py>(
     head: &[u8],
@@ -164,8 +178,9 @@ pub(super) fn emitted<'py>(
 fn ascii<'py>(py: Python<'py>, head: &[u8], tail: &[u8]) -> PyResult<Bound<'py, PyString>> {
     use pyo3::ffi;
     let len = head.len() + tail.len();
-    // SAFETY: a `str` of `len` ASCII characters has `len` bytes of storage behind `PyUnicode_DATA`, which no one else can see
-    // yet; `head` and `tail` fill them exactly. For `len` 0 CPython gives the shared empty string, and nothing is written.
+    // SAFETY: a `str` of `len` ASCII characters has `len` bytes of storage behind `PyUnicode_DATA`,
+    // which no one else can see yet; `head` and `tail` fill them exactly. For `len` 0 CPython gives
+    // the shared empty string, and nothing is written.
     unsafe {
         let text = ffi::PyUnicode_New(isize::try_from(len).unwrap_or(isize::MAX), 127);
         let text = Bound::from_owned_ptr_or_err(py, text)?.cast_into_unchecked();
@@ -178,10 +193,17 @@ fn ascii<'py>(py: Python<'py>, head: &[u8], tail: &[u8]) -> PyResult<Bound<'py, 
     }
 }
 
-/// `text[start:end]`, in its canonical form: a `str` that is wider than its characters compares unequal to the same text.
-pub(super) fn substring<'py>(text: &Bound<'py, PyString>, start: usize, end: usize) -> PyResult<Bound<'py, PyString>> {
-    let (start, end) = (isize::try_from(start).unwrap_or(isize::MAX), isize::try_from(end).unwrap_or(isize::MAX));
-    // SAFETY: `text` is a `str`; the function checks the bounds itself and returns a new reference or sets an exception.
+/// `text[start:end]`, in its canonical form: a `str` that is wider than its characters compares
+/// unequal to the same text.
+pub(super) fn substring<'py>(
+    text: &Bound<'py, PyString>,
+    start: usize,
+    end: usize,
+) -> PyResult<Bound<'py, PyString>> {
+    let (start, end) =
+        (isize::try_from(start).unwrap_or(isize::MAX), isize::try_from(end).unwrap_or(isize::MAX));
+    // SAFETY: `text` is a `str`; the function checks the bounds itself and returns a new reference
+    // or sets an exception.
     unsafe {
         let part = pyo3::ffi::PyUnicode_Substring(text.as_ptr(), start, end);
         Ok(Bound::from_owned_ptr_or_err(text.py(), part)?.cast_into_unchecked())

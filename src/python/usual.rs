@@ -1,7 +1,9 @@
-//! The usual chunk: a short `str` without halves of surrogate pairs, behind nothing unfinished, in which no stop ends.
+//! The usual chunk: a short `str` without halves of surrogate pairs, behind nothing unfinished, in
+//! which no stop ends.
 //!
-//! Nearly every call is about one. It needs no exception, no match and no copy of the state, and when nothing is held before or after, the
-//! very `str` that came in goes out. Everything else is left, untouched, to [`State::feed`], which is also the twin that tests compare with.
+//! Nearly every call is about one. It needs no exception, no match and no copy of the state, and
+//! when nothing is held before or after, the very `str` that came in goes out. Everything else is
+//! left, untouched, to [`State::feed`], which is also the twin that tests compare with.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -17,10 +19,13 @@ pub(super) fn is_usual(state: &State, chunk: &Bound<'_, PyString>) -> bool {
     state.takes_text() && Chars::of(chunk, &mut scratch).is_ok_and(usual)
 }
 
-/// The text to send for a usual chunk without a match (an error only if there is no memory for it); `None`, with nothing changed, for any
-/// other chunk.
+/// The text to send for a usual chunk without a match (an error only if there is no memory for it);
+/// `None`, with nothing changed, for any other chunk.
 #[inline]
-pub(super) fn feed_usual<'py>(state: &mut State, chunk: &Bound<'py, PyString>) -> Option<PyResult<Bound<'py, PyString>>> {
+pub(super) fn feed_usual<'py>(
+    state: &mut State,
+    chunk: &Bound<'py, PyString>,
+) -> Option<PyResult<Bound<'py, PyString>>> {
     let mut scratch = Vec::new();
     let chars = Chars::of(chunk, &mut scratch).ok()?;
     if !state.takes_text() || chars.len() >= DETACH_UNITS {

@@ -1,4 +1,5 @@
-//! `Cutter`: bytes of a provider's answer in, bytes of the same answer out. Every decision is the core's.
+//! `Cutter`: bytes of a provider's answer in, bytes of the same answer out. Every decision is the
+//! core's.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,8 +12,9 @@ use super::set::StopSet;
 use super::stream::as_bytes;
 use crate::wire::{self, Dialect, OnError, OnMalformed, OnMatch, Options, StopField, WireError};
 
-/// From this many bytes on, input is read without the GIL; the reason is the one of `stream::DETACH_UNITS`. A frame costs about as much
-/// for a byte as a text does, so the bound is the same.
+/// From this many bytes on, input is read without the GIL; the reason is the one of
+/// `stream::DETACH_UNITS`. A frame costs about as much for a byte as a text does, so the bound is
+/// the same.
 const DETACH_BYTES: usize = 16 << 10;
 
 #[doc = doc!("Cutter")]
@@ -57,8 +59,8 @@ pub(super) struct WireMatch {
 #[pymethods]
 impl Cutter {
     #[new]
-    #[pyo3(signature = (dialect, stops=None, /, *, tie=None, include_stop=None, arm_after_chars=None, asleep_inside=None, start_asleep=None,
-        keep_whole=None, choices=None, skip_chars=None, cut_reasoning=None, stop_field="auto", on_match=None, on_error=None,
+    #[pyo3(signature = (dialect, stops=None, /, *, tie=None, include_stop=None, min_chars=None, ignore_inside=None, start_inside=None,
+        atomic=None, choices=None, skip_chars=None, cut_reasoning=None, stop_field="auto", on_match=None, on_error=None,
         on_malformed=None, max_frame_bytes=None, max_choices=None, max_held_bytes=None, max_text_bytes=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new<'py>(
@@ -66,10 +68,10 @@ impl Cutter {
         stops: Option<&Bound<'py, PyAny>>,
         tie: Option<&Bound<'py, PyAny>>,
         include_stop: Option<&Bound<'py, PyAny>>,
-        arm_after_chars: Option<&Bound<'py, PyAny>>,
-        asleep_inside: Option<&Bound<'py, PyAny>>,
-        start_asleep: Option<&Bound<'py, PyAny>>,
-        keep_whole: Option<&Bound<'py, PyAny>>,
+        min_chars: Option<&Bound<'py, PyAny>>,
+        ignore_inside: Option<&Bound<'py, PyAny>>,
+        start_inside: Option<&Bound<'py, PyAny>>,
+        atomic: Option<&Bound<'py, PyAny>>,
         choices: Option<&Bound<'py, PyAny>>,
         skip_chars: Option<&Bound<'py, PyAny>>,
         cut_reasoning: Option<&Bound<'py, PyAny>>,
@@ -84,16 +86,26 @@ impl Cutter {
         py: Python<'py>,
     ) -> PyResult<Self> {
         let Ok(name) = dialect.cast::<PyString>() else {
-            return Err(PyTypeError::new_err(format!("dialect must be a str, not {}", type_name(dialect))));
+            return Err(PyTypeError::new_err(format!(
+                "dialect must be a str, not {}",
+                type_name(dialect)
+            )));
         };
-        let dialect: Dialect =
-            name.to_string_lossy().parse().map_err(|error: wire::UnknownDialect| PyValueError::new_err(error.to_string()))?;
+        let dialect: Dialect = name
+            .to_string_lossy()
+            .parse()
+            .map_err(|error: wire::UnknownDialect| PyValueError::new_err(error.to_string()))?;
         let stops = match stops.map(|stops| stops.cast::<StopSet>()) {
             Some(Ok(set)) if tie.is_none() => set.clone(),
-            Some(Ok(_)) => return Err(PyTypeError::new_err("tie belongs to the set: give it to StopSet, not to the cutter")),
+            Some(Ok(_)) => {
+                return Err(PyTypeError::new_err(
+                    "tie belongs to the set: give it to StopSet, not to the cutter",
+                ));
+            }
             _ => Bound::new(py, StopSet::new(stops, tie, None, None, py)?)?,
         };
-        let given = Given { include_stop, errors: None, arm_after_chars, asleep_inside, start_asleep, keep_whole };
+        let given =
+            Given { include_stop, errors: None, min_chars, ignore_inside, start_inside, atomic };
         let mut options = Options { matching: given.parse(py, false)?.core, ..Options::default() };
         set(&mut options.choices, count("choices", choices)?);
         set(&mut options.skip_chars, count("skip_chars", skip_chars)?);
@@ -107,14 +119,27 @@ impl Cutter {
             Some("auto") => StopField::Family,
             Some(name) => StopField::Named(name.to_owned()),
         };
-        options.on_match =
-            choice("on_match", on_match, OnMatch::default(), &[("cancel", OnMatch::Cancel), ("drain", OnMatch::Drain)])?;
-        options.on_error =
-            choice("on_error", on_error, OnError::default(), &[("flush", OnError::Flush), ("drop", OnError::Drop)])?;
+        options.on_match = choice(
+            "on_match",
+            on_match,
+            OnMatch::default(),
+            &[("cancel", OnMatch::Cancel), ("drain", OnMatch::Drain)],
+        )?;
+        options.on_error = choice(
+            "on_error",
+            on_error,
+            OnError::default(),
+            &[("flush", OnError::Flush), ("drop", OnError::Drop)],
+        )?;
         let words = [("fail", OnMalformed::Fail), ("pass", OnMalformed::Pass)];
-        options.on_malformed = choice("on_malformed", on_malformed, OnMalformed::default(), &words)?;
+        options.on_malformed =
+            choice("on_malformed", on_malformed, OnMalformed::default(), &words)?;
         let core = wire::Cutter::new(dialect, &stops.get().core, options)?;
-        Ok(Self { stops: stops.unbind(), dialect, state: Exclusive::new(State { core, out: Vec::new() }) })
+        Ok(Self {
+            stops: stops.unbind(),
+            dialect,
+            state: Exclusive::new(State { core, out: Vec::new() }),
+        })
     }
 
     #[doc = doc!("Cutter.feed")]
@@ -155,15 +180,33 @@ impl Cutter {
             let stop = self.stops.get().stop(py, index)?;
             let wire::WireMatch { choice, block, reasoning, .. } = *found;
             let (start_frame, end_frame) = (start_chunk, end_chunk);
-            Bound::new(py, WireMatch { stop, index, start, end, choice, block, reasoning, start_frame, end_frame })
+            Bound::new(
+                py,
+                WireMatch {
+                    stop,
+                    index,
+                    start,
+                    end,
+                    choice,
+                    block,
+                    reasoning,
+                    start_frame,
+                    end_frame,
+                },
+            )
         };
         PyTuple::new(py, state.core.matches().iter().map(wrap).collect::<PyResult<Vec<_>>>()?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let state = self.state.enter(py)?;
-        let (ended, matches) = (if state.core.ended() { "True" } else { "False" }, state.core.matches().len());
-        Ok(format!("<Cutter {}: {} stops, ended={ended}, {matches} matches>", self.dialect, state.core.set().stops().len()))
+        let (ended, matches) =
+            (if state.core.ended() { "True" } else { "False" }, state.core.matches().len());
+        Ok(format!(
+            "<Cutter {}: {} stops, ended={ended}, {matches} matches>",
+            self.dialect,
+            state.core.set().stops().len()
+        ))
     }
 }
 
@@ -183,7 +226,10 @@ impl Cutter {
     fn call<'py>(&self, data: &Bound<'py, PyAny>, work: Work) -> PyResult<Bound<'py, PyBytes>> {
         match as_bytes(data)? {
             Some(bytes) => self.run(data.py(), bytes.as_bytes(), work),
-            None => Err(PyTypeError::new_err(format!("a cutter takes bytes-like input, not {}", type_name(data)))),
+            None => Err(PyTypeError::new_err(format!(
+                "a cutter takes bytes-like input, not {}",
+                type_name(data)
+            ))),
         }
     }
 
@@ -191,7 +237,11 @@ impl Cutter {
         let mut state = self.state.enter(py)?;
         let State { core, out } = &mut *state;
         out.clear();
-        let result = if input.len() < DETACH_BYTES { work(core, input, out) } else { py.detach(|| work(core, input, out)) };
+        let result = if input.len() < DETACH_BYTES {
+            work(core, input, out)
+        } else {
+            py.detach(|| work(core, input, out))
+        };
         let emit = PyBytes::new(py, out);
         if out.capacity() > DETACH_BYTES {
             *out = Vec::new(); // one large call must not pin its memory to an idle stream
@@ -206,7 +256,10 @@ impl Cutter {
 /// A `holdback.wire.WireError` that carries what may still be sent.
 fn raise(py: Python<'_>, error: &WireError, output: &Bound<'_, PyBytes>) -> PyErr {
     let arguments = (error.to_string(), output, error.frame(), error.offset());
-    match py.import("holdback.wire").and_then(|module| module.getattr("WireError")?.call1(arguments)) {
+    match py
+        .import("holdback.wire")
+        .and_then(|module| module.getattr("WireError")?.call1(arguments))
+    {
         Ok(error) => PyErr::from_value(error),
         Err(failure) => failure,
     }
@@ -214,8 +267,10 @@ fn raise(py: Python<'_>, error: &WireError, output: &Bound<'_, PyBytes>) -> PyEr
 
 impl WireMatch {
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let Self { stop, index, start, end, choice, block, reasoning, start_frame, end_frame } = self;
-        (stop.bind(py), index, start, end, choice, block, reasoning, start_frame, end_frame).into_pyobject(py)
+        let Self { stop, index, start, end, choice, block, reasoning, start_frame, end_frame } =
+            self;
+        (stop.bind(py), index, start, end, choice, block, reasoning, start_frame, end_frame)
+            .into_pyobject(py)
     }
 }
 
@@ -224,7 +279,9 @@ impl WireMatch {
     fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = other.py();
         match other.cast::<Self>() {
-            Ok(other) => self.fields(py)?.rich_compare(other.get().fields(py)?, pyo3::basic::CompareOp::Eq),
+            Ok(other) => {
+                self.fields(py)?.rich_compare(other.get().fields(py)?, pyo3::basic::CompareOp::Eq)
+            }
             Err(_) => Ok(py.NotImplemented().into_bound(py)),
         }
     }

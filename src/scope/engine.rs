@@ -1,7 +1,8 @@
 //! The state of a stream with scopes.
 //!
-//! Two automata walk side by side: one for stops and region markers (awake or asleep), one for markers kept whole. After each
-//! chunk their answers are put together: text is held from the earlier of the two places.
+//! Two automata walk side by side: one for stops and region markers (awake or asleep), one for
+//! markers kept whole. After each chunk their answers are put together: text is held from the
+//! earlier of the two places.
 #![forbid(unsafe_code)]
 
 use super::keeper::Keeper;
@@ -58,11 +59,11 @@ pub struct Frozen {
 }
 
 impl Scoped {
-    pub(crate) fn new(arm_after: u64, start_asleep: bool) -> Self {
+    pub(crate) fn new(min_chars: u64, start_inside: bool) -> Self {
         Self {
             state: 0,
-            region: start_asleep.then_some(0),
-            arming: Arming::After(arm_after),
+            region: start_inside.then_some(0),
+            arming: Arming::After(min_chars),
             floor: 0,
             keeper: Keeper::default(),
             held: Vec::new(),
@@ -74,8 +75,14 @@ impl Scoped {
         }
     }
 
-    /// The scoped twin of a plain stream whose state stands for `window`, all of which it holds, or nothing if stops are included.
-    pub(crate) fn take_over(program: &Program, window: &[u8], holds: bool, counters: (u64, u64, Marks)) -> Self {
+    /// The scoped twin of a plain stream whose state stands for `window`, all of which it holds, or
+    /// nothing if stops are included.
+    pub(crate) fn take_over(
+        program: &Program,
+        window: &[u8],
+        holds: bool,
+        counters: (u64, u64, Marks),
+    ) -> Self {
         let units: Vec<u32> = program.over.units(window).collect();
         let (seen, chunks, marks) = counters;
         let mut scoped = Self { seen, chunks, marks, ..Self::new(0, false) };
@@ -123,7 +130,8 @@ impl Scoped {
 
     /// From here on stops count, or do not, until the next call.
     pub(crate) fn set_armed(&mut self, program: &Program, armed: bool) {
-        // What was emitted by the rule so far is out of reach from now on; what only markers hold back counts as emitted.
+        // What was emitted by the rule so far is out of reach from now on; what only markers hold
+        // back counts as emitted.
         self.floor = self.floor.max(self.seen - self.stop_hold(program));
         self.arming = if armed { Arming::After(self.seen) } else { Arming::Disarmed };
     }
@@ -137,7 +145,9 @@ impl Scoped {
             Arming::Disarmed => Hold::Disarmed,
             // What begins now, or a little before, ends before stops count.
             Arming::After(offset) if offset > self.seen + program.longest => return 0,
-            Arming::After(offset) if offset > self.seen => Hold::ArmsAfter { units: offset - self.seen },
+            Arming::After(offset) if offset > self.seen => {
+                Hold::ArmsAfter { units: offset - self.seen }
+            }
             Arming::After(_) => Hold::Armed,
         };
         program.awake.hold_len(program.awake.node(self.state), rule, self.seen - self.floor)
@@ -181,7 +191,11 @@ impl Scoped {
 
     /// Reads one chunk if no stop fires in it; `None`, with nothing changed, if one does.
     #[inline]
-    pub(crate) fn advance_unmatched<U: Unit>(&mut self, program: &Program, chunk: &[U]) -> Option<Passed> {
+    pub(crate) fn advance_unmatched<U: Unit>(
+        &mut self,
+        program: &Program,
+        chunk: &[U],
+    ) -> Option<Passed> {
         let before = (self.state, self.region);
         let (found, read) = self.read(program, chunk);
         if found.is_some() {
@@ -229,7 +243,13 @@ impl Scoped {
     }
 
     /// Counts what was read and decides what may go out.
-    fn settle<U: Unit>(&mut self, program: &Program, chunk: &[U], found: Option<usize>, read: usize) -> Advance {
+    fn settle<U: Unit>(
+        &mut self,
+        program: &Program,
+        chunk: &[U],
+        found: Option<usize>,
+        read: usize,
+    ) -> Advance {
         let over = program.over;
         let (offset, index) = (self.seen, self.chunks);
         self.seen += read as u64;
@@ -260,7 +280,11 @@ impl Scoped {
             Some(markers) => self.keeper.read(markers, offset, &chunk[..read], hold),
             None => hold,
         };
-        let window = if self.region.is_some() { 0 } else { program.awake.depth(program.awake.node(self.state)) };
+        let window = if self.region.is_some() {
+            0
+        } else {
+            program.awake.depth(program.awake.node(self.state))
+        };
         if read > 0 {
             self.marks.note(self.seen - u64::from(window), offset, index);
         }
@@ -269,7 +293,14 @@ impl Scoped {
     }
 
     /// Emits all text before `border`, and holds what was read behind it.
-    fn emit<U: Unit>(&mut self, over: Over, chunk: &[U], offset: u64, read: usize, border: u64) -> Advance {
+    fn emit<U: Unit>(
+        &mut self,
+        over: Over,
+        chunk: &[U],
+        offset: u64,
+        read: usize,
+        border: u64,
+    ) -> Advance {
         let held_from = offset - self.held_len as u64;
         // Both fit: the border is at most `held_len + read` units behind the held text's beginning.
         let emitted = usize::try_from(border - held_from).unwrap_or(usize::MAX);
@@ -302,24 +333,37 @@ impl Scoped {
     }
 
     /// The state as plain values.
-    pub(crate) fn freeze(&self, program: &Program, text_of: impl Fn(usize, usize) -> Vec<u8>, scope: &super::Scope) -> Frozen {
-        let prefix = |pattern: &[u8], over: Over, units: usize| pattern[..over.prefix_len(pattern, units)].to_vec();
+    pub(crate) fn freeze(
+        &self,
+        program: &Program,
+        text_of: impl Fn(usize, usize) -> Vec<u8>,
+        scope: &super::Scope,
+    ) -> Frozen {
+        let prefix = |pattern: &[u8], over: Over, units: usize| {
+            pattern[..over.prefix_len(pattern, units)].to_vec()
+        };
         let over = program.over;
         let stops = program.awake.stops();
         let window = if let Some(region) = self.region {
-            prefix(&scope.asleep_inside[region].1, over, program.closers[region].depth(self.state) as usize)
+            prefix(
+                &scope.ignore_inside[region].1,
+                over,
+                program.closers[region].depth(self.state) as usize,
+            )
         } else {
             let node = program.awake.node(self.state);
             let depth = program.awake.depth(node) as usize;
             match program.awake.sample(node) as usize {
                 _ if depth == 0 => Vec::new(),
                 stop if stop < stops => text_of(stop, depth),
-                opener => prefix(&scope.asleep_inside[opener - stops].0, over, depth),
+                opener => prefix(&scope.ignore_inside[opener - stops].0, over, depth),
             }
         };
-        let partial = program.keeper.as_ref().map_or_else(Vec::new, |markers| match markers.depth(self.keeper.state) as usize {
-            0 => Vec::new(),
-            depth => prefix(&scope.keep_whole[markers.stop(self.keeper.state)], over, depth),
+        let partial = program.keeper.as_ref().map_or_else(Vec::new, |markers| {
+            match markers.depth(self.keeper.state) as usize {
+                0 => Vec::new(),
+                depth => prefix(&scope.atomic[markers.stop(self.keeper.state)], over, depth),
+            }
         });
         Frozen {
             window,
@@ -336,13 +380,18 @@ impl Scoped {
     }
 
     /// The reverse of [`Scoped::freeze`]; `None` for what no stream of this program could be.
-    pub(crate) fn thaw(program: &Program, frozen: Frozen, counters: (u64, u64, Marks)) -> Option<Self> {
+    pub(crate) fn thaw(
+        program: &Program,
+        frozen: Frozen,
+        counters: (u64, u64, Marks),
+    ) -> Option<Self> {
         let over = program.over;
         let units = |text: &[u8]| -> Option<Vec<u32>> {
             let valid = over == Over::Bytes || std::str::from_utf8(text).is_ok();
             valid.then(|| over.units(text).collect())
         };
-        let (window, partial, held) = (units(&frozen.window)?, units(&frozen.partial)?, units(&frozen.held)?);
+        let (window, partial, held) =
+            (units(&frozen.window)?, units(&frozen.partial)?, units(&frozen.held)?);
         let (seen, chunks, marks) = counters;
         let (state, depth) = match frozen.region {
             None => {

@@ -1,7 +1,8 @@
 //! Markers kept whole: where text may be cut without cutting a marker.
 //!
-//! Occurrences are found one behind the other: when a marker is complete, looking starts afresh behind it. The beginning of one that may still
-//! become complete is held like the beginning of a stop; a complete one only matters while the hold for stops begins inside it.
+//! Occurrences are found one behind the other: when a marker is complete, looking starts afresh
+//! behind it. The beginning of one that may still become complete is held like the beginning of a
+//! stop; a complete one only matters while the hold for stops begins inside it.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -12,14 +13,22 @@ use crate::automaton::{Automaton, MATCH, Unit};
 pub(crate) struct Keeper {
     /// State of the marker automaton.
     pub(crate) state: u32,
-    /// Complete markers that reach into what is held, as (start, end) offsets, ascending and apart from each other.
-    /// Bounded: each ends inside the hold for stops, which is no longer than the longest stop.
+    /// Complete markers that reach into what is held, as (start, end) offsets, ascending and apart
+    /// from each other. Bounded: each ends inside the hold for stops, which is no longer than the
+    /// longest stop.
     pub(crate) whole: VecDeque<(u64, u64)>,
 }
 
 impl Keeper {
-    /// Reads `units`, the first of which is at `offset`; text from `hold` on is held for stops. Gives where held text begins.
-    pub(crate) fn read<U: Unit>(&mut self, markers: &Automaton, offset: u64, units: &[U], hold: u64) -> u64 {
+    /// Reads `units`, the first of which is at `offset`; text from `hold` on is held for stops.
+    /// Gives where held text begins.
+    pub(crate) fn read<U: Unit>(
+        &mut self,
+        markers: &Automaton,
+        offset: u64,
+        units: &[U],
+        hold: u64,
+    ) -> u64 {
         let mut at = 0;
         while at < units.len() {
             let (state, read) = markers.walk(self.state, &units[at..]);

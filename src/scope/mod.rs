@@ -1,8 +1,9 @@
 //! Stops that know where they apply: arming, regions, markers kept whole, inclusion per stop.
 //!
-//! A stream without any of this never comes here. One with it walks the same kind of automaton, unpruned (a stop that is
-//! unreachable for an armed stream can fire for one that was disarmed when the inner stop ended), and keeps its held text in a small buffer,
-//! because what is held may be a marker *and* the beginning of a stop, which no single state stands for.
+//! A stream without any of this never comes here. One with it walks the same kind of automaton,
+//! unpruned (a stop that is unreachable for an armed stream can fire for one that was disarmed when
+//! the inner stop ended), and keeps its held text in a small buffer, because what is held may be a
+//! marker *and* the beginning of a stop, which no single state stands for.
 #![forbid(unsafe_code)]
 
 mod engine;
@@ -41,16 +42,17 @@ impl From<bool> for Include {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// No stop that ends within the first so many units counts.
-    pub arm_after: u64,
+    pub min_chars: u64,
     /// (opener, closer) pairs between which nothing matches, as (UTF-8) bytes.
-    pub asleep_inside: Vec<(Vec<u8>, Vec<u8>)>,
+    pub ignore_inside: Vec<(Vec<u8>, Vec<u8>)>,
     /// Begin inside the first region.
-    pub start_asleep: bool,
+    pub start_inside: bool,
     /// Markers that go out in one piece, as (UTF-8) bytes.
-    pub keep_whole: Vec<Vec<u8>>,
+    pub atomic: Vec<Vec<u8>>,
 }
 
-/// Regions, and markers kept whole, at the most: they come from whoever runs the server, and are few.
+/// Regions, and markers kept whole, at the most: they come from whoever runs the server, and are
+/// few.
 pub(crate) const MARKERS: usize = 256;
 /// Bytes of all markers of a scope together.
 const MARKER_BYTES: usize = 64 << 10;
@@ -62,37 +64,47 @@ impl Scope {
         *self == Self::default()
     }
 
-    /// Checks the markers against each other and against the stops (section 8 and 9 of the contract).
+    /// Checks the markers against each other and against the stops (section 8 and 9 of the
+    /// contract).
     pub(crate) fn check(&self, set: &StopSet, over: Over) -> Result<(), Error> {
         let bad = |message: String| Err(Error::option(message));
-        let count = self.asleep_inside.len().max(self.keep_whole.len());
+        let count = self.ignore_inside.len().max(self.atomic.len());
         if count > MARKERS {
             return bad(format!("too many markers: {count} given, the limit is {MARKERS}"));
         }
-        let regions = self.asleep_inside.iter().flat_map(|(opener, closer)| [opener, closer]);
-        let bytes: usize = regions.chain(&self.keep_whole).map(Vec::len).sum();
+        let regions = self.ignore_inside.iter().flat_map(|(opener, closer)| [opener, closer]);
+        let bytes: usize = regions.chain(&self.atomic).map(Vec::len).sum();
         if bytes > MARKER_BYTES {
-            return bad(format!("markers too long: {bytes} bytes in all, the limit is {MARKER_BYTES}"));
+            return bad(format!(
+                "markers too long: {bytes} bytes in all, the limit is {MARKER_BYTES}"
+            ));
         }
         let mut regions: Vec<&[u8]> = Vec::new();
-        for (opener, closer) in &self.asleep_inside {
+        for (opener, closer) in &self.ignore_inside {
             for marker in [opener.as_slice(), closer] {
-                check_marker(marker, "asleep_inside", over)?;
-                if let Some(other) = regions.iter().find(|other| contains(other, marker) || contains(marker, other)) {
+                check_marker(marker, "ignore_inside", over)?;
+                if let Some(other) =
+                    regions.iter().find(|other| contains(other, marker) || contains(marker, other))
+                {
                     let (marker, other) = (show(marker), show(other));
                     return bad(if marker == other {
-                        format!("asleep_inside has the marker {marker} twice: markers must differ")
+                        format!("ignore_inside has the marker {marker} twice: markers must differ")
                     } else {
-                        format!("asleep_inside has overlapping markers: one of {other} and {marker} contains the other")
+                        format!(
+                            "ignore_inside has overlapping markers: one of {other} and {marker} contains the other"
+                        )
                     });
                 }
                 if let Some(index) = set.stops().iter().position(|stop| stop == marker) {
-                    return bad(format!("asleep_inside has the marker {}, which is stop {index} too", show(marker)));
+                    return bad(format!(
+                        "ignore_inside has the marker {}, which is stop {index} too",
+                        show(marker)
+                    ));
                 }
                 regions.push(marker);
             }
         }
-        self.keep_whole.iter().try_for_each(|marker| check_marker(marker, "keep_whole", over))
+        self.atomic.iter().try_for_each(|marker| check_marker(marker, "atomic", over))
     }
 }
 
@@ -101,7 +113,10 @@ fn check_marker(marker: &[u8], option: &str, over: Over) -> Result<(), Error> {
         return Err(Error::option(format!("{option} has an empty marker")));
     }
     if over == Over::Characters && std::str::from_utf8(marker).is_err() {
-        return Err(Error::option(format!("{option} has the marker {}, which is not text", show(marker))));
+        return Err(Error::option(format!(
+            "{option} has the marker {}, which is not text",
+            show(marker)
+        )));
     }
     Ok(())
 }

@@ -1,14 +1,18 @@
-//! The compiled form of a scope: what a stream walks while awake, while asleep, and to keep markers whole.
+//! The compiled form of a scope: what a stream walks while awake, while asleep, and to keep markers
+//! whole.
 //!
-//! The awake automaton holds every stop that could ever fire and every opener, unpruned. For each node it knows which stop or opener ends
-//! there and how long the held text is, so that a token costs no walk of any chain.
+//! The awake automaton holds every stop that could ever fire and every opener, unpruned. For each
+//! node it knows which stop or opener ends there and how long the held text is, so that a token
+//! costs no walk of any chain.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Include, Scope};
-use crate::automaton::{Alphabet, Automaton, MATCH, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth};
+use crate::automaton::{
+    Alphabet, Automaton, MATCH, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth,
+};
 use crate::error::Error;
 use crate::set::StopSet;
 use crate::stops::Tie;
@@ -43,12 +47,14 @@ pub(crate) struct Awake {
     opener: Vec<u32>,
     /// The length of the longest stop that begins with a node's string.
     longest_below: Vec<u32>,
-    /// Units to hold at a node when armed, and when disarmed by hand, as far as asked for already; [`UNKNOWN`] else.
+    /// Units to hold at a node when armed, and when disarmed by hand, as far as asked for already;
+    /// [`UNKNOWN`] else.
     hold_armed: Vec<AtomicU32>,
     hold_disarmed: Vec<AtomicU32>,
     stops: Vec<Stop>,
     tie: Tie,
-    /// Text that holds nothing can get in the way of text that would: some stops are included and others not, or there are openers.
+    /// Text that holds nothing can get in the way of text that would: some stops are included and
+    /// others not, or there are openers.
     contextual: bool,
 }
 
@@ -70,13 +76,21 @@ struct Stop {
 }
 
 impl Program {
-    pub(crate) fn new(set: &StopSet, over: Over, include: &Include, scope: &Scope) -> Result<Self, Error> {
+    pub(crate) fn new(
+        set: &StopSet,
+        over: Over,
+        include: &Include,
+        scope: &Scope,
+    ) -> Result<Self, Error> {
         scope.check(set, over)?;
         let included = included(set, include)?;
         let awake = Awake::new(set, over, &included, scope);
-        let closers = scope.asleep_inside.iter().map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), over));
-        let keep = scope.keep_whole.iter().map(Vec::as_slice);
-        let keeper = (!scope.keep_whole.is_empty()).then(|| Automaton::of_markers(keep, over));
+        let closers = scope
+            .ignore_inside
+            .iter()
+            .map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), over));
+        let keep = scope.atomic.iter().map(Vec::as_slice);
+        let keeper = (!scope.atomic.is_empty()).then(|| Automaton::of_markers(keep, over));
         let longest = awake.stops.iter().map(|stop| u64::from(stop.len)).max().unwrap_or(0);
         Ok(Self { over, closers: closers.collect(), keeper, longest, awake })
     }
@@ -86,9 +100,15 @@ impl Program {
     /// Heap bytes behind this program.
     pub(crate) fn heap_bytes(&self) -> usize {
         let awake = &self.awake;
-        let words = awake.levels.len() + awake.fail.len() * 8 + awake.order.len() + awake.stops.len() * 3;
-        let others: usize = self.closers.iter().chain(&self.keeper).map(Automaton::heap_bytes).sum();
-        awake.alphabet.heap_bytes() + awake.patterns.heap_bytes() + awake.table.heap_bytes() + words * 4 + others
+        let words =
+            awake.levels.len() + awake.fail.len() * 8 + awake.order.len() + awake.stops.len() * 3;
+        let others: usize =
+            self.closers.iter().chain(&self.keeper).map(Automaton::heap_bytes).sum();
+        awake.alphabet.heap_bytes()
+            + awake.patterns.heap_bytes()
+            + awake.table.heap_bytes()
+            + words * 4
+            + others
     }
 }
 
@@ -102,9 +122,10 @@ fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
             let included: Vec<bool> = stops.iter().map(|stop| some.contains(stop)).collect();
             let known: HashSet<&[u8]> = stops.iter().collect();
             match some.iter().find(|stop| !known.contains(stop.as_slice())) {
-                Some(stranger) => {
-                    Err(Error::option(format!("include_stop has {}, which is no stop of the set", super::show(stranger))))
-                }
+                Some(stranger) => Err(Error::option(format!(
+                    "include_stop has {}, which is no stop of the set",
+                    super::show(stranger)
+                ))),
                 None => Ok(included),
             }
         }
@@ -114,26 +135,33 @@ fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
 impl Awake {
     fn new(set: &StopSet, over: Over, included: &[bool], scope: &Scope) -> Self {
         let list = set.stops();
-        let openers = scope.asleep_inside.iter().map(|(opener, _)| opener.as_slice());
+        let openers = scope.ignore_inside.iter().map(|(opener, _)| opener.as_slice());
         let all: Vec<&[u8]> = list.iter().chain(openers).collect();
         let bytes = all.iter().map(|p| p.len()).sum();
         let (alphabet, patterns) = compile_patterns(all.iter().copied(), bytes, over);
         let full = Trie::new(&patterns, &alphabet, false);
         let stops = survey(&full, &patterns, list.len(), included, set.tie());
-        // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing and never fires.
+        // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing
+        // and never fires.
         let trie = full.without(|i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
         let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
         let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());
         let first_child = trie.first_child.clone();
-        let table = Table::new(trie, &alphabet, None, |n| best[n as usize] != NONE || opener[n as usize] != NONE);
+        let table = Table::new(trie, &alphabet, None, |n| {
+            best[n as usize] != NONE || opener[n as usize] != NONE
+        });
         let mut longest_below = vec![0; fail.len()];
         for node in (0..fail.len()).rev() {
             let (from, to) = range[node];
             // A node's stops are its children's, and its own.
             let children = first_child[node]..first_child[node + 1];
-            let own = order[from as usize..to as usize].first().and_then(|&p| stops.get(p as usize)).map_or(0, |stop| stop.len);
-            longest_below[node] = children.map(|child| longest_below[child as usize]).max().unwrap_or(0).max(own);
+            let own = order[from as usize..to as usize]
+                .first()
+                .and_then(|&p| stops.get(p as usize))
+                .map_or(0, |stop| stop.len);
+            longest_below[node] =
+                children.map(|child| longest_below[child as usize]).max().unwrap_or(0).max(own);
         }
         let unknown = || (0..fail.len()).map(|_| AtomicU32::new(UNKNOWN)).collect();
         let mixed = included.contains(&true) && included.contains(&false);
@@ -141,7 +169,7 @@ impl Awake {
             longest_below,
             hold_armed: unknown(),
             hold_disarmed: unknown(),
-            contextual: mixed || !scope.asleep_inside.is_empty(),
+            contextual: mixed || !scope.ignore_inside.is_empty(),
             alphabet,
             patterns,
             table,
@@ -156,12 +184,16 @@ impl Awake {
         }
     }
 
-    /// Stops longer than `depth` that begin with the string of `node`, which is `depth` long, and are not emitted themselves.
+    /// Stops longer than `depth` that begin with the string of `node`, which is `depth` long, and
+    /// are not emitted themselves.
     fn below(&self, node: u32, depth: u32) -> impl Iterator<Item = u32> {
         let (from, to) = self.range[node as usize];
         let order = &self.order[from as usize..to as usize];
         let holds = move |stop: &Stop| stop.len > depth && !stop.included;
-        order.iter().copied().filter(move |&pattern| self.stops.get(pattern as usize).is_some_and(holds))
+        order
+            .iter()
+            .copied()
+            .filter(move |&pattern| self.stops.get(pattern as usize).is_some_and(holds))
     }
 
     /// Walks until a stop or an opener ends; gives the state and how many units were read.
@@ -180,7 +212,8 @@ impl Awake {
         depth(&self.levels, node)
     }
 
-    /// A pattern that begins with the string of `node`: below the number of stops a stop, else an opener.
+    /// A pattern that begins with the string of `node`: below the number of stops a stop, else an
+    /// opener.
     pub(crate) fn sample(&self, node: u32) -> u32 {
         self.order.get(self.range[node as usize].0 as usize).copied().unwrap_or(NONE)
     }
@@ -194,11 +227,14 @@ impl Awake {
     /// The stop that ends at `node`, if it may reach back `room` units: an included one always may.
     pub(crate) fn stop(&self, node: u32, room: u64) -> Option<usize> {
         let best = self.best[node as usize];
-        let fits = |stop: u32| self.stops[stop as usize].included || u64::from(self.stops[stop as usize].len) <= room;
+        let fits = |stop: u32| {
+            self.stops[stop as usize].included || u64::from(self.stops[stop as usize].len) <= room
+        };
         if best == NONE || fits(best) {
             return (best != NONE).then_some(best as usize);
         }
-        // The best one begins in text that is gone; look at the shorter ones. Only after arm() or disarm(), near the call.
+        // The best one begins in text that is gone; look at the shorter ones. Only after arm() or
+        // disarm(), near the call.
         let mut found = None;
         let mut at = node;
         while at != 0 {
@@ -254,14 +290,20 @@ impl Awake {
 
     /// The longest suffix of a node's string from which a stop can still come to fire.
     ///
-    /// Stops can be made so that this takes long to find out. Where it would take more than [`STEPS`], the answer is the longest suffix that
-    /// was not ruled out by then: held a little longer than need be, and nothing leaks.
+    /// Stops can be made so that this takes long to find out. Where it would take more than
+    /// [`STEPS`], the answer is the longest suffix that was not ruled out by then: held a little
+    /// longer than need be, and nothing leaks.
     fn find_hold(&self, node: u32, rule: Hold, room: u64) -> u64 {
         let (mut at, mut steps) = (node, STEPS);
         while at != 0 {
             let depth = self.depth(at);
-            let near = u64::from(depth) <= room && rule.reaches(depth, self.longest_below[at as usize]);
-            if near && self.below(at, depth).any(|pattern| self.can_fire(node, pattern, depth, rule, room, &mut steps)) {
+            let near =
+                u64::from(depth) <= room && rule.reaches(depth, self.longest_below[at as usize]);
+            if near
+                && self
+                    .below(at, depth)
+                    .any(|pattern| self.can_fire(node, pattern, depth, rule, room, &mut steps))
+            {
                 return depth.into();
             }
             at = self.fail[at as usize];
@@ -269,8 +311,17 @@ impl Awake {
         0
     }
 
-    /// Whether a stop, the first `depth` units of which were just read, fires if its other units come now; yes, if `steps` run out.
-    fn can_fire(&self, node: u32, pattern: u32, depth: u32, rule: Hold, room: u64, steps: &mut u32) -> bool {
+    /// Whether a stop, the first `depth` units of which were just read, fires if its other units
+    /// come now; yes, if `steps` run out.
+    fn can_fire(
+        &self,
+        node: u32,
+        pattern: u32,
+        depth: u32,
+        rule: Hold,
+        room: u64,
+        steps: &mut u32,
+    ) -> bool {
         let stop = &self.stops[pattern as usize];
         let mut step = || {
             *steps = steps.saturating_sub(1);
@@ -282,7 +333,8 @@ impl Awake {
         if !rule.lets(stop, depth) || !self.contextual {
             return rule.lets(stop, depth);
         }
-        // Something that began earlier and holds nothing, an opener or an included stop, may end first. Try it out.
+        // Something that began earlier and holds nothing, an opener or an included stop, may end
+        // first. Try it out.
         let (mut state, mut read) = (self.table.state(node), 0);
         for &class in &self.patterns.get(pattern)[depth as usize..] {
             if step() {
@@ -319,7 +371,8 @@ pub(crate) enum Hold {
 }
 
 impl Hold {
-    /// Whether a stop of `longest` units, of which `depth` were read, can end when stops count: a bound for many stops at once.
+    /// Whether a stop of `longest` units, of which `depth` were read, can end when stops count: a
+    /// bound for many stops at once.
     fn reaches(self, depth: u32, longest: u32) -> bool {
         match self {
             Self::ArmsAfter { units } => u64::from(longest) > u64::from(depth) + units,
@@ -352,7 +405,9 @@ fn ends(trie: &Trie, patterns: &Patterns, stops: usize, tie: Tie) -> (Vec<u32>, 
         let shorter = trie.fail[node] as usize;
         (best[node], opener[node]) = (best[shorter], opener[shorter]);
         match own {
-            Some(own) if (own as usize) < stops => best[node] = if tie == Tie::First { own.min(best[node]) } else { own },
+            Some(own) if (own as usize) < stops => {
+                best[node] = if tie == Tie::First { own.min(best[node]) } else { own }
+            }
             // No marker contains another, so at most one opener ends at any place.
             Some(own) => opener[node] = own,
             None => {}
@@ -362,13 +417,25 @@ fn ends(trie: &Trie, patterns: &Patterns, stops: usize, tie: Tie) -> (Vec<u32>, 
 }
 
 /// What can be said of each stop from the list alone.
-fn survey(trie: &Trie, patterns: &Patterns, stops: usize, included: &[bool], tie: Tie) -> Vec<Stop> {
+fn survey(
+    trie: &Trie,
+    patterns: &Patterns,
+    stops: usize,
+    included: &[bool],
+    tie: Tie,
+) -> Vec<Stop> {
     let (best, opener) = ends(trie, patterns, stops, tie);
-    let own: Vec<Option<u32>> = std::iter::once(None).chain(trie.terminals(patterns).map(|(_, own)| own)).collect();
+    let own: Vec<Option<u32>> =
+        std::iter::once(None).chain(trie.terminals(patterns).map(|(_, own)| own)).collect();
     let mut found = Vec::with_capacity(stops);
     for index in 0..id(stops) {
         let units = patterns.get(index);
-        let mut stop = Stop { len: id(units.len()), inner_end: 0, included: included[index as usize], dead: false };
+        let mut stop = Stop {
+            len: id(units.len()),
+            inner_end: 0,
+            included: included[index as usize],
+            dead: false,
+        };
         let mut node = 0;
         for (at, &class) in units.iter().enumerate() {
             // Every pattern is in the unpruned trie, so the child exists.

@@ -1,7 +1,7 @@
 //! Which chunk brought which character, for as long as a match could still begin there.
 //!
-//! One number serves while all that is held came in one chunk, which is nearly always; only a hold that spans chunks needs
-//! a list, bounded by the longest stop.
+//! One number serves while all that is held came in one chunk, which is nearly always; only a hold
+//! that spans chunks needs a list, bounded by the longest stop.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -10,14 +10,16 @@ use std::collections::VecDeque;
 pub(crate) struct Marks {
     /// The chunk of the first unit of the window.
     first: u64,
-    /// Later chunks in the window as (offset of their first unit, chunk), ascending. Chunks without text have no entry.
+    /// Later chunks in the window as (offset of their first unit, chunk), ascending. Chunks without
+    /// text have no entry.
     // Boxed, so that a stream that holds nothing across chunks has a pointer here and no more.
     #[allow(clippy::box_collection, reason = "eight bytes in place of thirty-two")]
     later: Option<Box<VecDeque<(u64, u64)>>>,
 }
 
 impl Marks {
-    /// Chunk `chunk`, whose text begins at `offset`, was read; from now on only positions from `window` on will be asked for.
+    /// Chunk `chunk`, whose text begins at `offset`, was read; from now on only positions from
+    /// `window` on will be asked for.
     #[inline]
     pub(crate) fn note(&mut self, window: u64, offset: u64, chunk: u64) {
         if window >= offset {

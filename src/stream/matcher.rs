@@ -1,7 +1,9 @@
-//! One response, without text of its own: chunks of units in, and out comes how much may be emitted.
+//! One response, without text of its own: chunks of units in, and out comes how much may be
+//! emitted.
 //!
-//! This is what [`Stream`](super::Stream), [`ByteStream`](super::ByteStream), the wire cutter and the Python binding share. It does
-//! not touch the caller's text: [`Advance`] counts, and [`Matcher::released`] gives what had been held back.
+//! This is what [`Stream`](super::Stream), [`ByteStream`](super::ByteStream), the wire cutter and
+//! the Python binding share. It does not touch the caller's text: [`Advance`] counts, and
+//! [`Matcher::released`] gives what had been held back.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -37,7 +39,8 @@ pub(super) struct Scoping {
     pub(super) state: Scoped,
 }
 
-/// A reference to what was held back before a chunk, to be asked for after it. It costs nothing to take.
+/// A reference to what was held back before a chunk, to be asked for after it. It costs nothing to
+/// take.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     /// The state that stands for it; 0 for a scoped stream, which keeps the text itself.
@@ -64,14 +67,15 @@ impl Matcher {
 
     fn new(set: StopSet, over: Over, options: &StreamOptions) -> Result<Self, Error> {
         let StreamOptions { include_stop, scope, .. } = options;
-        // With all stops included nothing is held, so arming later must find stops that pruning would have taken out.
+        // With all stops included nothing is held, so arming later must find stops that pruning
+        // would have taken out.
         let straddles = *include_stop == Include::All && !set.unreachable().is_empty();
         let plain = scope.is_default() && !matches!(include_stop, Include::Only(_)) && !straddles;
         let engine = if plain {
             Engine::Plain(Plain::new(over, *include_stop == Include::All))
         } else {
             let program = set.program(over, include_stop, scope)?;
-            let state = Scoped::new(scope.arm_after, scope.start_asleep);
+            let state = Scoped::new(scope.min_chars, scope.start_inside);
             let (scope, include) = (Arc::new(scope.clone()), include_stop.clone());
             Engine::Scoped(Box::new(Scoping { program, scope, include, state }))
         };
@@ -154,13 +158,16 @@ impl Matcher {
         }
     }
 
-    /// The first `count` units of what was held back before the last chunk, as many as that chunk released.
+    /// The first `count` units of what was held back before the last chunk, as many as that chunk
+    /// released.
     #[inline]
     #[must_use]
     pub fn released(&self, held: Held, count: usize) -> &[u8] {
         match &self.engine {
             _ if count == 0 => &[],
-            Engine::Plain(plain) => self.prefix_of(self.set.automaton(plain.over).stop(held.state), count),
+            Engine::Plain(plain) => {
+                self.prefix_of(self.set.automaton(plain.over).stop(held.state), count)
+            }
             Engine::Scoped(scoping) => scoping.state.released(),
         }
     }
@@ -189,7 +196,8 @@ impl Matcher {
 
     /// Reads one chunk if no stop fires in it; `None`, with nothing changed, else.
     ///
-    /// For callers whose way of handling a match is slow: the usual chunk needs no copy and no match.
+    /// For callers whose way of handling a match is slow: the usual chunk needs no copy and no
+    /// match.
     #[inline]
     pub fn advance_unmatched<U: Unit>(&mut self, chunk: &[U]) -> Option<Passed> {
         match &mut self.engine {
@@ -204,8 +212,8 @@ impl Matcher {
         Advance { released: 0, passed: 0, matched: self.matched().cloned() }
     }
 
-    /// The same in slices of `slice` units with `pause` called between them, which can end the work: the matcher is as
-    /// before then.
+    /// The same in slices of `slice` units with `pause` called between them, which can end the
+    /// work: the matcher is as before then.
     ///
     /// # Errors
     /// Whatever `pause` returns.
@@ -220,12 +228,15 @@ impl Matcher {
         }
         let advance = match &mut self.engine {
             Engine::Plain(plain) => plain.advance_in_slices(&self.set, chunk, slice, pause)?,
-            Engine::Scoped(scoping) => scoping.state.advance_in_slices(&scoping.program, chunk, slice, pause)?,
+            Engine::Scoped(scoping) => {
+                scoping.state.advance_in_slices(&scoping.program, chunk, slice, pause)?
+            }
         };
         Ok(self.note(advance))
     }
 
-    /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of an unfinished character.
+    /// Reads one more unit as part of the last chunk: the U+FFFD that the end of the text makes of
+    /// an unfinished character.
     pub fn advance_last_chunk(&mut self, unit: u32) -> Advance {
         if self.matched.is_some() {
             return self.ended();
@@ -245,8 +256,8 @@ impl Matcher {
         advance
     }
 
-    /// Ends the text: everything held is released; gives how many units, to be asked for by [`Matcher::released`]. What
-    /// the caller feeds after it is matched afresh.
+    /// Ends the text: everything held is released; gives how many units, to be asked for by
+    /// [`Matcher::released`]. What the caller feeds after it is matched afresh.
     #[must_use = "what is released must go out"]
     pub fn flush(&mut self) -> usize {
         let held = self.held_len();
@@ -262,13 +273,14 @@ impl Matcher {
         match &mut self.engine {
             Engine::Plain(plain) => *plain = Plain::new(plain.over, plain.include_stop),
             Engine::Scoped(scoping) => {
-                scoping.state = Scoped::new(scoping.scope.arm_after, scoping.scope.start_asleep);
+                scoping.state = Scoped::new(scoping.scope.min_chars, scoping.scope.start_inside);
             }
         }
         self.matched = None;
     }
 
-    /// From the next unit on stops count, or do not, until the next call. After a match this does nothing.
+    /// From the next unit on stops count, or do not, until the next call. After a match this does
+    /// nothing.
     pub fn set_armed(&mut self, armed: bool) {
         if self.matched.is_some() {
             return;
@@ -283,14 +295,20 @@ impl Matcher {
             let window = self.window();
             let counters = (plain.seen, plain.chunks, plain.marks.clone());
             let state = Scoped::take_over(&program, &window, !plain.include_stop, counters);
-            self.engine = Engine::Scoped(Box::new(Scoping { program, scope: Arc::new(scope), include, state }));
+            self.engine = Engine::Scoped(Box::new(Scoping {
+                program,
+                scope: Arc::new(scope),
+                include,
+                state,
+            }));
         }
         if let Engine::Scoped(scoping) = &mut self.engine {
             scoping.state.set_armed(&scoping.program, armed);
         }
     }
 
-    /// What a plain state stands for: the held text, or what would be held if stops were not included.
+    /// What a plain state stands for: the held text, or what would be held if stops were not
+    /// included.
     pub(super) fn window(&self) -> Vec<u8> {
         let Engine::Plain(plain) = &self.engine else { return Vec::new() };
         let automaton = self.set.automaton(plain.over);

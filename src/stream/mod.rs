@@ -1,7 +1,7 @@
 //! One response: feed, flush, copy; what may be emitted and which stop ended it.
 //!
-//! [`Stream`] takes text, or UTF-8 cut anywhere, and appends what may be emitted to a `String`; [`ByteStream`] is its raw twin.
-//! Both are a [`Matcher`] with a place to put the text.
+//! [`Stream`] takes text, or UTF-8 cut anywhere, and appends what may be emitted to a `String`;
+//! [`ByteStream`] is its raw twin. Both are a [`Matcher`] with a place to put the text.
 #![forbid(unsafe_code)]
 
 mod marks;
@@ -31,7 +31,8 @@ pub struct StreamOptions {
     pub errors: Errors,
 }
 
-/// The stop that ended a stream, and where. Offsets are in characters (raw streams: bytes) from the stream's beginning.
+/// The stop that ended a stream, and where. Offsets are in characters (raw streams: bytes) from the
+/// stream's beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Match {
@@ -45,27 +46,35 @@ pub struct Match {
     pub start_chunk: u64,
     /// The chunk that brought its last one.
     pub end_chunk: u64,
-    /// Units of chunk `end_chunk` up to and with the stop's last one; what follows in that chunk was not looked at.
+    /// Units of chunk `end_chunk` up to and with the stop's last one; what follows in that chunk
+    /// was not looked at.
     pub read: usize,
 }
 
 impl Match {
-    /// A match as it was told before, for restoring an ended stream. How much of its chunk was read is not known any more.
+    /// A match as it was told before, for restoring an ended stream. How much of its chunk was read
+    /// is not known any more.
     #[must_use]
-    pub fn new(index: usize, span: std::ops::Range<u64>, chunks: std::ops::RangeInclusive<u64>) -> Self {
+    pub fn new(
+        index: usize,
+        span: std::ops::Range<u64>,
+        chunks: std::ops::RangeInclusive<u64>,
+    ) -> Self {
         let (start_chunk, end_chunk) = chunks.into_inner();
         Self { index, start: span.start, end: span.end, start_chunk, end_chunk, read: 0 }
     }
 }
 
-/// What one chunk lets out, counted in units: first `released` of what was held, then `passed` of the chunk.
+/// What one chunk lets out, counted in units: first `released` of what was held, then `passed` of
+/// the chunk.
 #[must_use = "text that is not sent on is lost"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Advance {
     /// Units of the text held before this chunk that may be emitted now, from its front.
     pub released: usize,
-    /// Units of this chunk that may be emitted now, from its front; 0 unless everything held was released.
+    /// Units of this chunk that may be emitted now, from its front; 0 unless everything held was
+    /// released.
     pub passed: usize,
     /// The stop that ended the stream.
     pub matched: Option<Match>,
@@ -85,13 +94,19 @@ impl Stream {
     /// # Errors
     /// When a stop was given as bytes, or an option contradicts the set.
     pub fn new(set: StopSet, options: &StreamOptions) -> Result<Self, Error> {
-        Ok(Self { matcher: Matcher::text(set, options)?, decoder: Decoder::default(), errors: options.errors })
+        Ok(Self {
+            matcher: Matcher::text(set, options)?,
+            decoder: Decoder::default(),
+            errors: options.errors,
+        })
     }
 
-    /// Reads text and appends to `out` what may be emitted. After a match it appends nothing and gives the same match.
+    /// Reads text and appends to `out` what may be emitted. After a match it appends nothing and
+    /// gives the same match.
     pub fn feed(&mut self, chunk: &str, out: &mut String) -> Option<Match> {
         if !self.decoder.is_empty() && self.matcher.matched().is_none() {
-            // Text ends an incomplete character. Under `Errors::Strict` that is a fault only for whoever feeds bytes.
+            // Text ends an incomplete character. Under `Errors::Strict` that is a fault only for
+            // whoever feeds bytes.
             let _ = self.decoder.finish(Errors::Replace);
             let joined = ["\u{fffd}", chunk].concat();
             return self.feed_text(&joined, out);
@@ -120,7 +135,8 @@ impl Stream {
         }
         let Decoded { text, next, fault } = self.decoder.decode(chunk, self.errors);
         if let Some(fault) = fault {
-            // A fault behind a stop is never looked at, so it must not matter that it came in the same chunk.
+            // A fault behind a stop is never looked at, so it must not matter that it came in the
+            // same chunk.
             let mut ahead = self.clone();
             let emitted = out.len();
             let found = ahead.feed_text(&text, out);
@@ -147,7 +163,8 @@ impl Stream {
         out.push_str(std::str::from_utf8(self.matcher.released(held, count)).unwrap_or(""));
     }
 
-    /// Reads text and only counts what may be emitted, in characters: for callers that edit their own buffer.
+    /// Reads text and only counts what may be emitted, in characters: for callers that edit their
+    /// own buffer.
     ///
     /// [`Stream::held_text`] before the call has what `released` counts.
     pub fn advance(&mut self, chunk: &str) -> Advance {
@@ -158,10 +175,11 @@ impl Stream {
         self.matcher.advance(&codes)
     }
 
-    /// Ends the text: appends all that was held, and U+FFFD for a character that never became complete. If that completes
-    /// a stop, the match is given.
+    /// Ends the text: appends all that was held, and U+FFFD for a character that never became
+    /// complete. If that completes a stop, the match is given.
     pub fn flush(&mut self, out: &mut String) -> Option<Match> {
-        if self.matcher.matched().is_none() && self.decoder.finish(Errors::Replace).unwrap_or(false) {
+        if self.matcher.matched().is_none() && self.decoder.finish(Errors::Replace).unwrap_or(false)
+        {
             let held = self.matcher.held();
             let advance = self.matcher.advance_last_chunk(REPLACEMENT);
             self.release(held, advance.released, out);
@@ -244,8 +262,8 @@ impl ByteStream {
     }
 }
 
-/// The first `count` characters of `text`. As many bytes, if they are ASCII: which is seen at many bytes a cycle, while counting
-/// characters is slower than the search for stops.
+/// The first `count` characters of `text`. As many bytes, if they are ASCII: which is seen at many
+/// bytes a cycle, while counting characters is slower than the search for stops.
 fn prefix(text: &str, count: usize) -> &str {
     if let Some(head) = text.get(..count).filter(|head| head.is_ascii()) {
         return head;

@@ -1,7 +1,7 @@
 //! The state of a stream without scopes: a state number and counters. No text.
 //!
-//! For text, a state's string begins and ends on a character boundary because the automaton's units are characters; nothing here
-//! ever cuts one.
+//! For text, a state's string begins and ends on a character boundary because the automaton's units
+//! are characters; nothing here ever cuts one.
 #![forbid(unsafe_code)]
 
 use super::{Advance, Match, marks::Marks};
@@ -48,8 +48,18 @@ impl Plain {
     }
 
     #[inline]
-    fn walk<U: Unit>(&self, set: &StopSet, automaton: &Automaton, state: u32, chunk: &[U]) -> (u32, usize) {
-        if chunk.len() < LONG { automaton.walk(state, chunk) } else { automaton.scan(set.stops(), self.over, state, chunk) }
+    fn walk<U: Unit>(
+        &self,
+        set: &StopSet,
+        automaton: &Automaton,
+        state: u32,
+        chunk: &[U],
+    ) -> (u32, usize) {
+        if chunk.len() < LONG {
+            automaton.walk(state, chunk)
+        } else {
+            automaton.scan(set.stops(), self.over, state, chunk)
+        }
     }
 
     /// Reads one chunk.
@@ -61,7 +71,11 @@ impl Plain {
 
     /// Reads one chunk if no stop ends in it; `None`, with nothing changed, if one does.
     #[inline]
-    pub(crate) fn advance_unmatched<U: Unit>(&mut self, set: &StopSet, chunk: &[U]) -> Option<Passed> {
+    pub(crate) fn advance_unmatched<U: Unit>(
+        &mut self,
+        set: &StopSet,
+        chunk: &[U],
+    ) -> Option<Passed> {
         let automaton = set.automaton(self.over);
         let (state, read) = self.walk(set, automaton, self.state, chunk);
         if state | self.state == 0 {
@@ -73,7 +87,8 @@ impl Plain {
         (state & MATCH == 0).then(|| self.pass(automaton, state, read))
     }
 
-    /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state as it was.
+    /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state
+    /// as it was.
     pub(crate) fn advance_in_slices<U: Unit, E>(
         &mut self,
         set: &StopSet,
@@ -115,7 +130,8 @@ impl Plain {
             // An empty chunk brings no character, so no match can begin in it.
             self.marks.note(self.seen - depth as u64, offset, chunk);
         }
-        // The held text is a suffix of what was held before and what was read, so the difference is not negative.
+        // The held text is a suffix of what was held before and what was read, so the difference is
+        // not negative.
         let emitted = held + read - if self.include_stop { 0 } else { depth };
         let released = emitted.min(held);
         Passed { released, passed: emitted - released }

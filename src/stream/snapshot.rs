@@ -1,7 +1,8 @@
 //! A matcher in mid-flight as plain values, so that it can move to another process and go on there.
 //!
-//! A snapshot carries text and counters, never state numbers: restoring walks the text again, so a snapshot that was tampered with
-//! can be refused, or be some other valid stream, but never an index out of range.
+//! A snapshot carries text and counters, never state numbers: restoring walks the text again, so a
+//! snapshot that was tampered with can be refused, or be some other valid stream, but never an
+//! index out of range.
 #![forbid(unsafe_code)]
 
 use super::marks::Marks;
@@ -17,7 +18,8 @@ pub struct Snapshot {
     pub seen: u64,
     /// Chunks read.
     pub chunks: u64,
-    /// The chunk of the first unit at which a match could begin, and (offset, chunk) of each later chunk.
+    /// The chunk of the first unit at which a match could begin, and (offset, chunk) of each later
+    /// chunk.
     pub marks: (u64, Vec<(u64, u64)>),
     /// Where the stream is.
     pub place: Place,
@@ -49,10 +51,17 @@ impl Matcher {
                 (scoping.state.marks().export(), Place::Scoped(frozen))
             }
         };
-        Snapshot { seen: self.seen(), chunks: self.chunks(), marks, place, matched: self.matched().cloned() }
+        Snapshot {
+            seen: self.seen(),
+            chunks: self.chunks(),
+            marks,
+            place,
+            matched: self.matched().cloned(),
+        }
     }
 
-    /// Goes on from a snapshot; `None` if no stream of this set and these options could be in that state.
+    /// Goes on from a snapshot; `None` if no stream of this set and these options could be in that
+    /// state.
     #[must_use]
     pub fn restore(mut self, snapshot: Snapshot) -> Option<Self> {
         let Snapshot { seen, chunks, marks: (first, later), place, matched } = snapshot;
@@ -64,7 +73,11 @@ impl Matcher {
             return None;
         }
         let ascending = later.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
-        if !ascending || later.iter().any(|&(offset, chunk)| offset > seen || chunk >= chunks || chunk <= first) || first > chunks
+        if !ascending
+            || later
+                .iter()
+                .any(|&(offset, chunk)| offset > seen || chunk >= chunks || chunk <= first)
+            || first > chunks
         {
             return None;
         }
@@ -79,7 +92,9 @@ impl Matcher {
                 let units: Vec<u32> = plain.over.units(&window).collect();
                 let (state, read) = automaton.walk(0, &units);
                 // A state at which a stop ends is no place to go on from: its stream is over.
-                let whole = read == units.len() && state & MATCH == 0 && automaton.depth(state) as usize == read;
+                let whole = read == units.len()
+                    && state & MATCH == 0
+                    && automaton.depth(state) as usize == read;
                 let lossless = units.is_empty() == window.is_empty();
                 if !whole || !lossless || read as u64 > seen {
                     return None;

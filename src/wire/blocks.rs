@@ -1,4 +1,5 @@
-//! Message texts that are blocks of one answer (Anthropic, the Responses API): each has a matcher of its own, made when it begins.
+//! Message texts that are blocks of one answer (Anthropic, the Responses API): each has a matcher
+//! of its own, made when it begins.
 #![forbid(unsafe_code)]
 
 use super::edit::Edits;
@@ -8,7 +9,8 @@ use super::lane::{self, Lane};
 use super::{Context, Fault};
 use crate::stream::Match;
 
-/// A block: `(choice, block)` as [`WireMatch`](super::WireMatch) numbers them, and whether it is reasoning.
+/// A block: `(choice, block)` as [`WireMatch`](super::WireMatch) numbers them, and whether it is
+/// reasoning.
 pub(super) type Key = (u32, u32, bool);
 
 #[derive(Clone, Debug)]
@@ -27,14 +29,24 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// The block, made when it first turns up. With `repeats`, what leaves is kept.
-    pub(super) fn get(&mut self, cx: &Context<'_>, key: Key, repeats: bool) -> std::result::Result<&mut Block, Fault> {
+    pub(super) fn get(
+        &mut self,
+        cx: &Context<'_>,
+        key: Key,
+        repeats: bool,
+    ) -> std::result::Result<&mut Block, Fault> {
         let at = match self.open.iter().position(|block| block.key == key) {
             Some(at) => at,
             None if self.open.len() >= cx.options.max_choices => {
-                return Err(Fault::Limit { what: "open content blocks (max_choices)", limit: cx.options.max_choices });
+                return Err(Fault::Limit {
+                    what: "open content blocks (max_choices)",
+                    limit: cx.options.max_choices,
+                });
             }
             None => {
-                let lane = Lane::new(cx.set, &cx.options.matching, 0, repeats, cx.options.max_held_bytes).map_err(Fault::Core)?;
+                let lane =
+                    Lane::new(cx.set, &cx.options.matching, 0, repeats, cx.options.max_held_bytes)
+                        .map_err(Fault::Core)?;
                 self.open.push(Block { key, lane, pattern: None });
                 self.open.len() - 1
             }
@@ -63,7 +75,10 @@ impl Block {
         span: Span,
         edits: &mut Edits,
     ) -> Result<(u64, Option<Match>)> {
-        let taken = self.lane.take(span.of(event.json), cx.scratch).map_err(|what| lane::malformed(what, span))?;
+        let taken = self
+            .lane
+            .take(span.of(event.json), cx.scratch)
+            .map_err(|what| lane::malformed(what, span))?;
         if !taken.same {
             edits.replace(span, &cx.scratch.text);
         }
@@ -79,7 +94,8 @@ impl Block {
         edits: &mut Edits,
     ) -> Result<(u64, Option<Match>)> {
         let raw = span.of(event.json);
-        let mut taken = self.lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, span))?;
+        let mut taken =
+            self.lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, span))?;
         if taken.matched.is_none() {
             self.lane.close(&mut taken, raw, cx.scratch);
         }

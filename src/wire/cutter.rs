@@ -96,7 +96,10 @@ impl FromStr for Dialect {
     type Err = UnknownDialect;
 
     fn from_str(name: &str) -> Result<Self, UnknownDialect> {
-        Self::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(|| UnknownDialect(name.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|dialect| dialect.name() == name)
+            .ok_or_else(|| UnknownDialect(name.to_owned()))
     }
 }
 
@@ -104,13 +107,15 @@ impl FromStr for Dialect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WireMatch {
-    /// The choice (`choices[].index`, `candidates[].index`, the Responses API's `output_index`), 0 where there is only one.
+    /// The choice (`choices[].index`, `candidates[].index`, the Responses API's `output_index`), 0
+    /// where there is only one.
     pub choice: u32,
     /// The content block (Anthropic's `index`, the Responses API's `content_index`).
     pub block: Option<u32>,
     /// The stop was found in what the model thinks.
     pub reasoning: bool,
-    /// Which stop, and where in the text: offsets in characters of this choice's or block's text, chunks are its text frames.
+    /// Which stop, and where in the text: offsets in characters of this choice's or block's text,
+    /// chunks are its text frames.
     pub found: Match,
 }
 
@@ -154,10 +159,14 @@ impl Cutter {
         Lane::new(stops, &options.matching, 0, false, 0)?; // so that no later lane can fail
         if let StopField::Named(name) = &options.stop_field {
             if name.is_empty() {
-                return Err(Error::option("stop_field is empty: the key that names the stop needs a name".to_owned()));
+                return Err(Error::option(
+                    "stop_field is empty: the key that names the stop needs a name".to_owned(),
+                ));
             }
             if dialect::keys::own(dialect).any(|key| key == name) {
-                return Err(Error::option(format!("stop_field is {name:?}: {dialect} has a meaning of its own for that key")));
+                return Err(Error::option(format!(
+                    "stop_field is {name:?}: {dialect} has a meaning of its own for that key"
+                )));
             }
         }
         let engine = Engine::new(dialect);
@@ -184,14 +193,15 @@ impl Cutter {
     /// Reads a piece of the stream, cut anywhere, and appends to `out` what may be sent on.
     ///
     /// # Errors
-    /// For a frame that cannot be read or is beyond a limit. What came before it, and what was held, has been appended to `out`;
-    /// further calls give the same error.
+    /// For a frame that cannot be read or is beyond a limit. What came before it, and what was
+    /// held, has been appended to `out`; further calls give the same error.
     pub fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
         self.run(input, out, false)
     }
 
-    /// The input is over: a last frame without its line end is read, what is still held is appended to `out`, and with
-    /// [`OnMatch::Drain`](super::OnMatch::Drain) the end, should the upstream have failed to send it.
+    /// The input is over: a last frame without its line end is read, what is still held is appended
+    /// to `out`, and with [`OnMatch::Drain`](super::OnMatch::Drain) the end, should the upstream
+    /// have failed to send it.
     ///
     /// # Errors
     /// When the input broke off inside a frame; what was held has been appended to `out`.
@@ -208,18 +218,23 @@ impl Cutter {
         Ok(())
     }
 
-    /// Cuts the answer to a request that does not stream, and appends it to `out`. [`Cutter::matches`] tells what was found.
+    /// Cuts the answer to a request that does not stream, and appends it to `out`.
+    /// [`Cutter::matches`] tells what was found.
     ///
     /// # Errors
-    /// When the body cannot be read (it begins with `{` or `[` and is no JSON of this dialect); nothing is appended then, or with
-    /// [`OnMalformed::Pass`] the body as it came. Also when this cutter has been used before.
+    /// When the body cannot be read (it begins with `{` or `[` and is no JSON of this dialect);
+    /// nothing is appended then, or with [`OnMalformed::Pass`] the body as it came. Also when this
+    /// cutter has been used before.
     pub fn body(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
         if self.frame > 0 || !self.pending.is_empty() {
             return Err(self.error(Fault::Used));
         }
         self.frame = 1;
         let begin = body.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(body.len());
-        let end = body.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(begin, |last| last + 1);
+        let end = body
+            .iter()
+            .rposition(|byte| !byte.is_ascii_whitespace())
+            .map_or(begin, |last| last + 1);
         let data = Span { start: begin, end };
         let event = Event { frame: body, json: data.of(body), data, error: false };
         let length = out.len();
@@ -229,7 +244,8 @@ impl Cutter {
         match result {
             Ok(()) => {
                 if self.matches.is_empty() {
-                    // Held text may have moved from one part to the next; an answer without a stop leaves as it came.
+                    // Held text may have moved from one part to the next; an answer without a stop
+                    // leaves as it came.
                     out.truncate(length);
                     out.extend_from_slice(body);
                 }
@@ -239,7 +255,9 @@ impl Cutter {
                 out.truncate(length);
                 self.matches.clear();
                 self.ended = false;
-                if matches!(fault, Fault::Malformed(_)) && self.options.on_malformed == OnMalformed::Pass {
+                if matches!(fault, Fault::Malformed(_))
+                    && self.options.on_malformed == OnMalformed::Pass
+                {
                     out.extend_from_slice(body);
                     return Ok(());
                 }
@@ -276,7 +294,8 @@ impl Cutter {
         }
         // Whole frames are read where they stand; only an unfinished one is copied.
         let result = if self.pending.is_empty() {
-            self.frames(input, out, last).map(|read| self.pending.extend_from_slice(input.get(read..).unwrap_or(&[])))
+            self.frames(input, out, last)
+                .map(|read| self.pending.extend_from_slice(input.get(read..).unwrap_or(&[])))
         } else {
             let mut pending = std::mem::take(&mut self.pending);
             pending.extend_from_slice(input);
@@ -316,7 +335,13 @@ impl Cutter {
         Ok(if self.cut { bytes.len() } else { at })
     }
 
-    fn read(&mut self, bytes: &[u8], frame: &Frame, out: &mut Vec<u8>, last: bool) -> Result<(), Fault> {
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        frame: &Frame,
+        out: &mut Vec<u8>,
+        last: bool,
+    ) -> Result<(), Fault> {
         let framing = self.engine.framing();
         let Some(first) = frame.data else {
             return self.with_engine(out, |engine, cx| {
@@ -331,8 +356,9 @@ impl Cutter {
         let (json, data) = match frame.more.last() {
             None => (first.of(bytes), first),
             Some(last) => {
-                // A line feed between tokens is white space, and none can stand inside a string: a blank will do, and the frame can be
-                // written with one `data:` line if it has to change.
+                // A line feed between tokens is white space, and none can stand inside a string: a
+                // blank will do, and the frame can be written with one `data:` line if it has to
+                // change.
                 joined.clear();
                 joined.extend_from_slice(first.of(bytes));
                 for line in &frame.more {
@@ -344,11 +370,14 @@ impl Cutter {
         };
         let event = Event { frame: bytes, json, data, error: frame.error };
         let result = match self.with_engine(out, |engine, cx| engine.event(cx, &event)) {
-            Err(Fault::Malformed(_)) if self.options.on_malformed == OnMalformed::Pass => self.with_engine(out, |_, cx| {
-                cx.sink.pass(&event);
-                Ok(())
-            }),
-            Err(Fault::Malformed(_)) if last && !framing.complete(event.after()) => Err(Fault::BrokenOff { bytes: bytes.len() }),
+            Err(Fault::Malformed(_)) if self.options.on_malformed == OnMalformed::Pass => self
+                .with_engine(out, |_, cx| {
+                    cx.sink.pass(&event);
+                    Ok(())
+                }),
+            Err(Fault::Malformed(_)) if last && !framing.complete(event.after()) => {
+                Err(Fault::BrokenOff { bytes: bytes.len() })
+            }
             other => other,
         };
         self.joined = joined;

@@ -3,7 +3,8 @@
 
 use super::json::Span;
 
-/// Replacements by span. The new bytes live in one arena, so that a frame costs no allocation once it is warm.
+/// Replacements by span. The new bytes live in one arena, so that a frame costs no allocation once
+/// it is warm.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
     list: Vec<(Span, Span)>,
@@ -20,7 +21,8 @@ impl Edits {
         self.list.is_empty()
     }
 
-    /// Replaces `span` by what `write` appends. An empty span is an insertion; insertions at one place keep their order.
+    /// Replaces `span` by what `write` appends. An empty span is an insertion; insertions at one
+    /// place keep their order.
     pub(super) fn replace_with(&mut self, span: Span, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.ink.len();
         write(&mut self.ink);
@@ -39,10 +41,12 @@ impl Edits {
         self.replace(span, &[]);
     }
 
-    /// Appends `json` with all changes to `out`. A change inside an earlier one (text in a choice that is dropped) is void.
+    /// Appends `json` with all changes to `out`. A change inside an earlier one (text in a choice
+    /// that is dropped) is void.
     pub(super) fn apply(&mut self, json: &[u8], out: &mut Vec<u8>) {
         // At one place: insertions, then the widest replacement.
-        self.list.sort_by_key(|(span, _)| (span.start, !span.is_empty(), std::cmp::Reverse(span.end)));
+        self.list
+            .sort_by_key(|(span, _)| (span.start, !span.is_empty(), std::cmp::Reverse(span.end)));
         let mut at = 0;
         for (span, ink) in &self.list {
             if span.start < at {

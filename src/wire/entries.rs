@@ -1,9 +1,12 @@
-//! Log-probabilities: one entry a token, which leaves with the first character of its token's text and is dropped with it.
+//! Log-probabilities: one entry a token, which leaves with the first character of its token's text
+//! and is dropped with it.
 //!
-//! An array of entries stands beside the text in the same frame, sometimes several in parallel (`tokens`, `token_logprobs`, ...), here called
-//! columns. The first column says how much text an entry covers: by its `bytes`, else by its token's own text. Counting
-//! starts afresh at each frame's text, so a token whose text cannot be told exactly shifts nothing behind its frame. Entries that
-//! cover less than their frame's text are laid to its end: an entry may be held too long, but never tells what is held.
+//! An array of entries stands beside the text in the same frame, sometimes several in parallel
+//! (`tokens`, `token_logprobs`, ...), here called columns. The first column says how much text an
+//! entry covers: by its `bytes`, else by its token's own text. Counting starts afresh at each
+//! frame's text, so a token whose text cannot be told exactly shifts nothing behind its frame.
+//! Entries that cover less than their frame's text are laid to its end: an entry may be held too
+//! long, but never tells what is held.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -40,7 +43,8 @@ pub(super) struct Entries {
     full: bool,
 }
 
-/// How far the text has left when a frame's entries are sorted into those that go and those that stay.
+/// How far the text has left when a frame's entries are sorted into those that go and those that
+/// stay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// Where the frame's own text begins.
@@ -74,9 +78,16 @@ impl Entries {
         self.bytes = 0;
     }
 
-    /// Sorts the entries held and those of a frame. The inside of each array that the frame should have is appended to
-    /// `out`; false if the frame's own arrays can stay as they are. So can arrays that cannot be read.
-    pub(super) fn sort(&mut self, json: &[u8], columns: &Columns, progress: Progress, out: &mut [Vec<u8>; COLUMNS]) -> bool {
+    /// Sorts the entries held and those of a frame. The inside of each array that the frame should
+    /// have is appended to `out`; false if the frame's own arrays can stay as they are. So can
+    /// arrays that cannot be read.
+    pub(super) fn sort(
+        &mut self,
+        json: &[u8],
+        columns: &Columns,
+        progress: Progress,
+        out: &mut [Vec<u8>; COLUMNS],
+    ) -> bool {
         if self.queue.is_empty() && !progress.holds && !progress.over {
             return false;
         }
@@ -88,7 +99,11 @@ impl Entries {
             return false;
         }
         let goes = |entry: &Entry| {
-            if progress.over { entry.start < progress.left } else { !progress.holds || entry.start < progress.left }
+            if progress.over {
+                entry.start < progress.left
+            } else {
+                !progress.holds || entry.start < progress.left
+            }
         };
         let count = self.queue.iter().take_while(|entry| goes(entry)).count();
         if held == 0 && count == self.queue.len() {
@@ -125,9 +140,13 @@ impl Entries {
                 let begin = cursor.position();
                 if *bytes > limit {
                     *full = true;
-                    return Err(Malformed { what: "more log-probabilities than can be held", at: begin });
+                    return Err(Malformed {
+                        what: "more log-probabilities than can be held",
+                        at: begin,
+                    });
                 }
-                let length = if leads { covered(cursor, json)? } else { cursor.skip().map(|_| 0)? };
+                let length =
+                    if leads { covered(cursor, json)? } else { cursor.skip().map(|_| 0)? };
                 let raw = Span { start: begin, end: cursor.position() }.of(json);
                 if leads {
                     let entry = Entry { start: at, columns: [const { Vec::new() }; COLUMNS] };
@@ -171,7 +190,9 @@ fn covered(cursor: &mut Cursor<'_>, json: &[u8]) -> Result<u64> {
             let (mut token, mut bytes) = (0, None);
             cursor.object(|cursor, key| {
                 match (key, cursor.kind()) {
-                    (b"token" | b"content", Kind::String) => token = text::decoded_len(cursor.string()?.of(json)) as u64,
+                    (b"token" | b"content", Kind::String) => {
+                        token = text::decoded_len(cursor.string()?.of(json)) as u64;
+                    }
                     (b"bytes", Kind::Array) => {
                         let mut count = 0;
                         cursor.array(|cursor, _| {
@@ -198,7 +219,8 @@ mod tests {
 
     #[test]
     fn an_entry_leaves_with_the_first_character_of_its_text() {
-        let json = br#"[{"token":"ab","bytes":[97,98]},{"token":"\u00e9"},{"token":"c","bytes":null}]"#;
+        let json =
+            br#"[{"token":"ab","bytes":[97,98]},{"token":"\u00e9"},{"token":"c","bytes":null}]"#;
         let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
         let mut entries = Entries::new(1 << 20);
         let mut out = Default::default();
@@ -225,7 +247,8 @@ mod tests {
     #[test]
     fn parallel_columns_stay_in_step() {
         let json = br#"{"t":["a","b"],"p":[-1,null]}"#;
-        let columns = [Some(Span { start: 5, end: 14 }), Some(Span { start: 19, end: 28 }), None, None];
+        let columns =
+            [Some(Span { start: 5, end: 14 }), Some(Span { start: 19, end: 28 }), None, None];
         let mut out = Default::default();
         let progress = Progress { start: 0, end: 2, left: 1, holds: true, over: false };
         let mut entries = Entries::new(1 << 20);

@@ -31,7 +31,8 @@ impl From<Malformed> for Fault {
     }
 }
 
-/// A stream, or a body, that cannot be cut. The message names what is wrong, the frame (from 0) and the byte of the stream.
+/// A stream, or a body, that cannot be cut. The message names what is wrong, the frame (from 0) and
+/// the byte of the stream.
 ///
 /// What stood before the frame has been written; the frame itself and what follows it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +61,26 @@ impl fmt::Display for WireError {
         let Self { fault, frame, offset } = self;
         match fault {
             Fault::Malformed(Malformed { what, at }) => {
-                write!(f, "frame {frame} (byte {offset} of the stream) cannot be read: {what}, at byte {at} of its data")
+                write!(
+                    f,
+                    "frame {frame} (byte {offset} of the stream) cannot be read: {what}, at byte {at} of its data"
+                )
             }
-            Fault::Limit { what, limit } => write!(f, "frame {frame} (byte {offset} of the stream): more than {limit} {what}"),
+            Fault::Limit { what, limit } => {
+                write!(f, "frame {frame} (byte {offset} of the stream): more than {limit} {what}")
+            }
             Fault::Core(error) => error.fmt(f),
             Fault::TooLong { limit } => {
-                write!(f, "frame {frame} (byte {offset} of the stream) is longer than {limit} bytes (max_frame_bytes)")
+                write!(
+                    f,
+                    "frame {frame} (byte {offset} of the stream) is longer than {limit} bytes (max_frame_bytes)"
+                )
             }
             Fault::BrokenOff { bytes } => {
-                write!(f, "the stream broke off inside frame {frame} (byte {offset} of the stream), {bytes} bytes into it")
+                write!(
+                    f,
+                    "the stream broke off inside frame {frame} (byte {offset} of the stream), {bytes} bytes into it"
+                )
             }
             Fault::Used => write!(f, "a cutter serves one answer: this one has been fed already"),
         }

@@ -31,8 +31,8 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Where frames go. It remembers whether the last one was complete: only the last frame of the input can lack its end, and if one of our own has to
-/// follow it, it gets one.
+/// Where frames go. It remembers whether the last one was complete: only the last frame of the
+/// input can lack its end, and if one of our own has to follow it, it gets one.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     pub(super) out: &'a mut Vec<u8>,
@@ -79,7 +79,8 @@ impl Sink<'_> {
     pub(super) fn own(&mut self, lines: &[&[u8]], like: &[u8]) {
         self.begin();
         let end = self.end_of(like);
-        let line_end: &[u8] = if end.starts_with(b"\r\n") { b"\r\n" } else { end.get(..1).unwrap_or(b"\n") };
+        let line_end: &[u8] =
+            if end.starts_with(b"\r\n") { b"\r\n" } else { end.get(..1).unwrap_or(b"\n") };
         for line in lines {
             self.out.extend_from_slice(line);
             self.out.extend_from_slice(line_end);
@@ -116,9 +117,11 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn set(&mut self, event: &Event<'_>, layout: &Layout) {
-        for (buffer, bytes) in
-            [(&mut self.before, event.before()), (&mut self.json, event.json), (&mut self.after, event.after())]
-        {
+        for (buffer, bytes) in [
+            (&mut self.before, event.before()),
+            (&mut self.json, event.json),
+            (&mut self.after, event.after()),
+        ] {
             buffer.clear();
             buffer.extend_from_slice(bytes);
         }

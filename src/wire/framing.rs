@@ -1,13 +1,15 @@
 //! Frames of a byte stream: server-sent events, and JSON lines.
 //!
-//! [`Framer::next`] looks at the bytes from the end of the last frame on and says how long the next one is and where its data
-//! stands. It remembers how far it has looked, so a frame that arrives byte by byte is read once. Frames are found by their content
-//! only: the same bytes give the same frames however they are cut.
+//! [`Framer::next`] looks at the bytes from the end of the last frame on and says how long the next
+//! one is and where its data stands. It remembers how far it has looked, so a frame that arrives
+//! byte by byte is read once. Frames are found by their content only: the same bytes give the same
+//! frames however they are cut.
 //!
-//! Server-sent events: a frame is a block of lines with the blank line that ends it. A comment that no field precedes in its block is a
-//! frame of its own, and so is a byte order mark at the very beginning. Lines end with LF, CRLF or CR; since a CR at the end of
-//! the input may be half of a CRLF, it waits for the next byte, unless the stream's first line ended with a CR alone: in such a
-//! stream a CR always ends a line.
+//! Server-sent events: a frame is a block of lines with the blank line that ends it. A comment that
+//! no field precedes in its block is a frame of its own, and so is a byte order mark at the very
+//! beginning. Lines end with LF, CRLF or CR; since a CR at the end of the input may be half of a
+//! CRLF, it waits for the next byte, unless the stream's first line ended with a CR alone: in such
+//! a stream a CR always ends a line.
 #![forbid(unsafe_code)]
 
 use super::json::{Span, equal, find};
@@ -25,7 +27,10 @@ impl Framing {
     /// True if these bytes, which follow a frame's data, end the frame.
     pub(super) fn complete(self, after: &[u8]) -> bool {
         match self {
-            Self::Events => matches!(after, [.., b'\n', b'\n' | b'\r'] | [.., b'\n', b'\r', b'\n'] | [.., b'\r', b'\r']),
+            Self::Events => matches!(
+                after,
+                [.., b'\n', b'\n' | b'\r'] | [.., b'\n', b'\r', b'\n'] | [.., b'\r', b'\r']
+            ),
             Self::Lines => after.ends_with(b"\n"),
         }
     }
@@ -64,11 +69,19 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 impl Framer {
     pub(super) fn new(framing: Framing) -> Self {
-        Self { framing, begun: false, bare_cr: None, line: 0, searched: 0, fields: false, frame: Frame::default() }
+        Self {
+            framing,
+            begun: false,
+            bare_cr: None,
+            line: 0,
+            searched: 0,
+            fields: false,
+            frame: Frame::default(),
+        }
     }
 
-    /// The next frame of `bytes`, which begin where the last frame ended and only ever grow until one is found. `None`: more bytes are
-    /// needed. With `last`, what is left is a frame too.
+    /// The next frame of `bytes`, which begin where the last frame ended and only ever grow until
+    /// one is found. `None`: more bytes are needed. With `last`, what is left is a frame too.
     pub(super) fn next(&mut self, bytes: &[u8], last: bool) -> Option<Frame> {
         if bytes.is_empty() {
             return None;
@@ -87,7 +100,8 @@ impl Framer {
                 if !last {
                     return None;
                 }
-                // An unfinished last line counts as a line: some servers leave out the last blank line.
+                // An unfinished last line counts as a line: some servers leave out the last blank
+                // line.
                 if self.line < bytes.len() {
                     let line = Span { start: self.line, end: bytes.len() };
                     self.read_line(bytes, line);
@@ -136,7 +150,10 @@ impl Framer {
             let before = text.len() - text.trim_ascii_start().len();
             let inner = text.trim_ascii();
             if !inner.is_empty() {
-                self.frame.data = Some(Span { start: line.start + before, end: line.start + before + inner.len() });
+                self.frame.data = Some(Span {
+                    start: line.start + before,
+                    end: line.start + before + inner.len(),
+                });
             }
             return true;
         }
@@ -169,7 +186,11 @@ impl Framer {
 /// The position of the first line end from `at` on, or the length.
 #[inline]
 fn find_line_end(bytes: &[u8], at: usize, carriage_returns: bool) -> usize {
-    if carriage_returns { find_either(bytes, at, b'\n', b'\r') } else { find_either(bytes, at, b'\n', b'\n') }
+    if carriage_returns {
+        find_either(bytes, at, b'\n', b'\r')
+    } else {
+        find_either(bytes, at, b'\n', b'\n')
+    }
 }
 
 #[inline]
@@ -177,9 +198,17 @@ fn find_either(bytes: &[u8], at: usize, one: u8, other: u8) -> usize {
     const STEP: usize = 32;
     let rest = bytes.get(at..).unwrap_or(&[]);
     // A fold over a block of fixed size, without a way out, becomes a few vector instructions.
-    let holds = |block: &&[u8]| block.iter().fold(0, |found, &byte| found | u8::from(byte == one) | u8::from(byte == other)) != 0;
+    let holds = |block: &&[u8]| {
+        block.iter().fold(0, |found, &byte| found | u8::from(byte == one) | u8::from(byte == other))
+            != 0
+    };
     let blocks = rest.chunks_exact(STEP).take_while(|block| !holds(block)).count();
-    find(bytes, at + blocks * STEP, |word| equal(word, one) | equal(word, other), |byte| byte == one || byte == other)
+    find(
+        bytes,
+        at + blocks * STEP,
+        |word| equal(word, one) | equal(word, other),
+        |byte| byte == one || byte == other,
+    )
 }
 
 #[cfg(test)]
@@ -228,10 +257,19 @@ mod tests {
             ]
             .join(end);
             let found = frames(Framing::Events, &[text.as_bytes()]);
-            let data: Vec<Option<&str>> =
-                found.iter().map(|(_, data)| data.as_deref().map(|data| std::str::from_utf8(data).unwrap())).collect();
-            assert_eq!(data, [None, None, Some("1"), None, Some("2\n\n 3"), None, Some("5")], "{end:?}");
-            assert_eq!(found.iter().flat_map(|(bytes, _)| bytes.clone()).collect::<Vec<_>>(), text.as_bytes());
+            let data: Vec<Option<&str>> = found
+                .iter()
+                .map(|(_, data)| data.as_deref().map(|data| std::str::from_utf8(data).unwrap()))
+                .collect();
+            assert_eq!(
+                data,
+                [None, None, Some("1"), None, Some("2\n\n 3"), None, Some("5")],
+                "{end:?}"
+            );
+            assert_eq!(
+                found.iter().flat_map(|(bytes, _)| bytes.clone()).collect::<Vec<_>>(),
+                text.as_bytes()
+            );
             for cut in 0..=text.len() {
                 let (left, right) = text.as_bytes().split_at(cut);
                 assert_eq!(frames(Framing::Events, &[left, right]), found, "{end:?} cut at {cut}");
@@ -265,7 +303,10 @@ mod tests {
         assert_eq!(find_line_end(&bytes, 0, true), 100);
         for at in [0, 31, 32, 63, 95, 96, 99] {
             bytes[at] = b'\r';
-            assert_eq!((find_line_end(&bytes, 0, true), find_line_end(&bytes, 0, false)), (at, 100));
+            assert_eq!(
+                (find_line_end(&bytes, 0, true), find_line_end(&bytes, 0, false)),
+                (at, 100)
+            );
             bytes[at] = b'x';
         }
     }

@@ -1,13 +1,16 @@
-//! A cursor over one JSON text that finds the spans of the fields a dialect names and skips the rest.
+//! A cursor over one JSON text that finds the spans of the fields a dialect names and skips the
+//! rest.
 //!
-//! Nothing is built: an object is walked key by key, a value nobody asked for is passed over by looking only for quotes and
-//! brackets, eight bytes at a time. So a frame is checked as far as is needed to know where its strings begin and end, and what
-//! stands in skipped values (a number like `1.2.3`) is the business of whoever parses the frame next.
+//! Nothing is built: an object is walked key by key, a value nobody asked for is passed over by
+//! looking only for quotes and brackets, eight bytes at a time. So a frame is checked as far as is
+//! needed to know where its strings begin and end, and what stands in skipped values (a number like
+//! `1.2.3`) is the business of whoever parses the frame next.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
 
-/// Where something is in the frame's JSON: `start..end` in bytes. A string's span is between its quotes.
+/// Where something is in the frame's JSON: `start..end` in bytes. A string's span is between its
+/// quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -98,7 +101,8 @@ impl<'a> Cursor<'a> {
         Err(Malformed { what, at: self.at.min(self.json.len()) })
     }
 
-    /// The next byte behind white space, not consumed; 0 at the end (a NUL is no part of JSON either).
+    /// The next byte behind white space, not consumed; 0 at the end (a NUL is no part of JSON
+    /// either).
     #[inline]
     fn peek(&mut self) -> u8 {
         loop {
@@ -125,7 +129,10 @@ impl<'a> Cursor<'a> {
 
     /// Walks an object: `field` gets each key, unescaped, and must consume its value.
     #[inline]
-    pub(super) fn object(&mut self, mut field: impl FnMut(&mut Self, &[u8]) -> Result<()>) -> Result<Span> {
+    pub(super) fn object(
+        &mut self,
+        mut field: impl FnMut(&mut Self, &[u8]) -> Result<()>,
+    ) -> Result<Span> {
         let start = self.open(b'{', "an object is expected here")?;
         if self.peek() == b'}' {
             self.at += 1;
@@ -143,7 +150,8 @@ impl<'a> Cursor<'a> {
             let raw = key.of(self.json);
             if raw.contains(&b'\\') {
                 let mut name = String::new();
-                super::text::decode(raw, None, &mut name).map_err(|what| Malformed { what, at: key.start })?;
+                super::text::decode(raw, None, &mut name)
+                    .map_err(|what| Malformed { what, at: key.start })?;
                 field(self, name.as_bytes())?;
             } else {
                 field(self, raw)?;
@@ -161,7 +169,10 @@ impl<'a> Cursor<'a> {
 
     /// Walks an array: `element` gets each position and must consume the value there.
     #[inline]
-    pub(super) fn array(&mut self, mut element: impl FnMut(&mut Self, usize) -> Result<()>) -> Result<Span> {
+    pub(super) fn array(
+        &mut self,
+        mut element: impl FnMut(&mut Self, usize) -> Result<()>,
+    ) -> Result<Span> {
         let start = self.open(b'[', "an array is expected here")?;
         if self.peek() == b']' {
             self.at += 1;
@@ -223,8 +234,9 @@ impl<'a> Cursor<'a> {
 
     /// The string here, or `None` for any other value, which is skipped.
     #[inline]
-    /// A string that says why a text ended. Servers that have nothing to say yet send `""`, `"null"` or a word for it, where others send
-    /// null. Gives the whole value, and whether it says something.
+    /// A string that says why a text ended. Servers that have nothing to say yet send `""`,
+    /// `"null"` or a word for it, where others send null. Gives the whole value, and whether it
+    /// says something.
     pub(super) fn reason(&mut self, nothing: &[&[u8]]) -> Result<(Span, bool)> {
         if self.kind() != Kind::String {
             return Ok((self.skip()?, false));
@@ -246,11 +258,9 @@ impl<'a> Cursor<'a> {
             b'{' | b'[' => self.skip_nested(),
             _ => {
                 let start = self.at;
-                while self
-                    .json
-                    .get(self.at)
-                    .is_some_and(|byte| !matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
-                {
+                while self.json.get(self.at).is_some_and(|byte| {
+                    !matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
+                }) {
                     self.at += 1;
                 }
                 if start == self.at {
@@ -261,7 +271,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over an object or array by counting brackets, without recursion: nesting costs no stack.
+    /// Passes over an object or array by counting brackets, without recursion: nesting costs no
+    /// stack.
     fn skip_nested(&mut self) -> Result<Span> {
         let start = self.at;
         let mut depth = 0usize;
@@ -301,20 +312,33 @@ impl<'a> Cursor<'a> {
             notes.read.push(span);
         }
         let text = std::str::from_utf8(span.of(self.json)).unwrap_or("");
-        text.parse().map_err(|_| Malformed { what: "an index (a whole number from 0 on) is expected here", at })
+        text.parse().map_err(|_| Malformed {
+            what: "an index (a whole number from 0 on) is expected here",
+            at,
+        })
     }
 
     /// Only white space is left.
     pub(super) fn end(&mut self) -> Result<()> {
-        if self.peek() == 0 && self.at >= self.json.len() { Ok(()) } else { self.fail("something follows the JSON object") }
+        if self.peek() == 0 && self.at >= self.json.len() {
+            Ok(())
+        } else {
+            self.fail("something follows the JSON object")
+        }
     }
 }
 
-/// Where the string that begins at `at`, behind its quote, has its closing quote; the end of the text if it has none.
+/// Where the string that begins at `at`, behind its quote, has its closing quote; the end of the
+/// text if it has none.
 #[inline]
 pub(super) fn end_of_string(json: &[u8], mut at: usize) -> usize {
     loop {
-        at = find(json, at, |word| equal(word, b'"') | equal(word, b'\\'), |byte| byte == b'"' || byte == b'\\');
+        at = find(
+            json,
+            at,
+            |word| equal(word, b'"') | equal(word, b'\\'),
+            |byte| byte == b'"' || byte == b'\\',
+        );
         match json.get(at) {
             Some(b'\\') => at += 2, // and what it escapes
             Some(_) => return at,
@@ -327,8 +351,9 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 const SPACES: u64 = 0x2020_2020_2020_2020;
 
-/// The top bit of each byte of `word` that equals `byte`. A byte above the first one that does may be marked wrongly (the borrow of the
-/// subtraction), so only the lowest mark counts: the first such byte in reading order.
+/// The top bit of each byte of `word` that equals `byte`. A byte above the first one that does may
+/// be marked wrongly (the borrow of the subtraction), so only the lowest mark counts: the first
+/// such byte in reading order.
 #[inline]
 pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (ONES * u64::from(byte));
@@ -337,7 +362,12 @@ pub(super) fn equal(word: u64, byte: u8) -> u64 {
 
 /// The first position from `at` on whose byte is wanted, or the end.
 #[inline]
-pub(super) fn find(json: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, wanted: impl Fn(u8) -> bool) -> usize {
+pub(super) fn find(
+    json: &[u8],
+    mut at: usize,
+    marks: impl Fn(u64) -> u64,
+    wanted: impl Fn(u8) -> bool,
+) -> usize {
     while let Some(bytes) = json.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let marked = marks(u64::from_le_bytes(*bytes));
         if marked != 0 {
@@ -345,10 +375,13 @@ pub(super) fn find(json: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, wante
         }
         at += 8;
     }
-    json.get(at..).and_then(|rest| rest.iter().position(|&byte| wanted(byte))).map_or(json.len(), |found| at + found)
+    json.get(at..)
+        .and_then(|rest| rest.iter().position(|&byte| wanted(byte)))
+        .map_or(json.len(), |found| at + found)
 }
 
-/// A string's value, to be compared with words: unescaped, which costs something only if there is an escape in it.
+/// A string's value, to be compared with words: unescaped, which costs something only if there is
+/// an escape in it.
 pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {
     let raw = span.map_or(&[][..], |span| span.of(json));
     if !raw.contains(&b'\\') {
@@ -361,10 +394,14 @@ pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Sets a field once: a second value for the same key is malformed, since parsers differ in which one they take.
+/// Sets a field once: a second value for the same key is malformed, since parsers differ in which
+/// one they take.
 pub(super) fn once<T>(field: &mut Option<T>, value: T, at: usize) -> Result<()> {
     if field.replace(value).is_some() {
-        return Err(Malformed { what: "a key the cutter has to read stands here for the second time", at });
+        return Err(Malformed {
+            what: "a key the cutter has to read stands here for the second time",
+            at,
+        });
     }
     Ok(())
 }
@@ -405,12 +442,16 @@ mod tests {
         for cut in 0..json.len() {
             assert!(skip(&json[..cut]).is_err(), "{}", &json[..cut]);
         }
-        assert_eq!(skip("{} x").unwrap_err(), Malformed { what: "something follows the JSON object", at: 3 });
+        assert_eq!(
+            skip("{} x").unwrap_err(),
+            Malformed { what: "something follows the JSON object", at: 3 }
+        );
     }
 
     #[test]
     fn finds_the_first_of_several_marks_in_a_word() {
-        // A byte that is one above the wanted one, right behind it, is the case the borrow would mark.
+        // A byte that is one above the wanted one, right behind it, is the case the borrow would
+        // mark.
         assert_eq!(find(b"ab\"#\\####\"", 0, |w| equal(w, b'"'), |b| b == b'"'), 2);
         assert_eq!(find(b"#######\"", 0, |w| equal(w, b'"'), |b| b == b'"'), 7);
         assert_eq!(find(b"########", 0, |w| equal(w, b'"'), |b| b == b'"'), 8);

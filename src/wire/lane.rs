@@ -1,8 +1,8 @@
 //! One message text on the wire: its matcher, and the raw bytes of what is held back.
 //!
-//! Invariant: `held` is the raw form of exactly the characters the matcher holds, followed by the escape of a high surrogate that waits
-//! for its low half, if there is one. So what is released is a prefix of `held`, found by counting characters, and leaves in the
-//! escapes in which it came.
+//! Invariant: `held` is the raw form of exactly the characters the matcher holds, followed by the
+//! escape of a high surrogate that waits for its low half, if there is one. So what is released is
+//! a prefix of `held`, found by counting characters, and leaves in the escapes in which it came.
 #![forbid(unsafe_code)]
 
 use super::entries::Entries;
@@ -24,7 +24,8 @@ pub(super) struct Lane {
     skipped: u64,
     /// Everything that left, raw, for providers that repeat the whole text at the end.
     said: Option<Vec<u8>>,
-    /// UTF-8 bytes of text that came and that left, as [`text::decoded_len`] counts: where log-probabilities stand.
+    /// UTF-8 bytes of text that came and that left, as [`text::decoded_len`] counts: where
+    /// log-probabilities stand.
     came: u64,
     left: u64,
     pub(super) entries: Entries,
@@ -59,7 +60,13 @@ impl Scratch {
 }
 
 impl Lane {
-    pub(super) fn new(set: &StopSet, options: &StreamOptions, skip: u64, repeat: bool, held_bytes: usize) -> Result<Self, Error> {
+    pub(super) fn new(
+        set: &StopSet,
+        options: &StreamOptions,
+        skip: u64,
+        repeat: bool,
+        held_bytes: usize,
+    ) -> Result<Self, Error> {
         Ok(Self {
             matcher: Matcher::new(set, options)?,
             held: Vec::new(),
@@ -74,8 +81,13 @@ impl Lane {
         })
     }
 
-    /// Reads the raw text of a frame. What may leave is the same text, or what stands in `scratch.text` then.
-    pub(super) fn take(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+    /// Reads the raw text of a frame. What may leave is the same text, or what stands in
+    /// `scratch.text` then.
+    pub(super) fn take(
+        &mut self,
+        raw: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Taken, &'static str> {
         scratch.text.clear();
         if self.skip > 0 {
             return self.take_behind_echo(raw, scratch);
@@ -123,11 +135,19 @@ impl Lane {
         if let Some(said) = &mut self.said {
             said.extend_from_slice(emission);
         }
-        Ok(Taken { same: same && first == 0, matched: matched.map(|found| self.shifted(found)), start })
+        Ok(Taken {
+            same: same && first == 0,
+            matched: matched.map(|found| self.shifted(found)),
+            start,
+        })
     }
 
     /// The prompt's characters pass unread; what follows them in the same text is read.
-    fn take_behind_echo(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+    fn take_behind_echo(
+        &mut self,
+        raw: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Taken, &'static str> {
         scratch.decoded.clear();
         let start = self.came;
         let waiting = text::decode(raw, self.waiting, &mut scratch.decoded)?;
@@ -160,8 +180,8 @@ impl Lane {
         Ok(Taken { same: false, start, ..taken })
     }
 
-    /// No more text comes before whatever follows: appends all that is held to `out`. A high surrogate that still waits
-    /// stays alone and is read as U+FFFD, which can complete a stop.
+    /// No more text comes before whatever follows: appends all that is held to `out`. A high
+    /// surrogate that still waits stays alone and is read as U+FFFD, which can complete a stop.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Option<Match> {
         if self.held.is_empty() {
             self.matcher.flush();
@@ -181,7 +201,11 @@ impl Lane {
         if let Some(said) = &mut self.said {
             said.extend_from_slice(emission);
         }
-        self.left = if matched.is_none() { self.came } else { self.left + text::decoded_len(emission) as u64 };
+        self.left = if matched.is_none() {
+            self.came
+        } else {
+            self.left + text::decoded_len(emission) as u64
+        };
         self.held.clear();
         self.matcher.flush();
         matched.map(|found| self.shifted(found))
@@ -194,7 +218,8 @@ impl Lane {
             return;
         }
         if taken.same {
-            // `scratch.text` may hold it already: what was released can be the same letters as what came.
+            // `scratch.text` may hold it already: what was released can be the same letters as what
+            // came.
             scratch.text.clear();
             scratch.text.extend_from_slice(raw);
         }

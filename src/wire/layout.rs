@@ -1,7 +1,9 @@
-//! What a dialect finds in one frame: a list of choices, their texts, and the places where an end is written.
+//! What a dialect finds in one frame: a list of choices, their texts, and the places where an end
+//! is written.
 //!
-//! Seven of the nine dialects have one shape. Either the frame holds an array of choices (`choices`, `candidates`), or the frame
-//! itself is the one choice (Ollama, llama.cpp, TGI). A [`Shape`] says how such a dialect is read and written.
+//! Seven of the nine dialects have one shape. Either the frame holds an array of choices
+//! (`choices`, `candidates`), or the frame itself is the one choice (Ollama, llama.cpp, TGI). A
+//! [`Shape`] says how such a dialect is read and written.
 #![forbid(unsafe_code)]
 
 use super::edit::Edits;
@@ -9,7 +11,8 @@ use super::entries::{COLUMNS, Columns};
 use super::framing::Framing;
 use super::json::{Malformed, Notes, Result, Span};
 
-/// The most choices, and the most texts, of one frame. Far beyond any provider's; each costs a hundred times its bytes.
+/// The most choices, and the most texts, of one frame. Far beyond any provider's; each costs a
+/// hundred times its bytes.
 pub(super) const MOST: usize = 1024;
 
 /// Which text of a choice.
@@ -90,8 +93,17 @@ impl Layout {
     /// Notes a text of the choice being read, which is the next one to be pushed.
     pub(super) fn text(&mut self, part: Part, field: &'static str, span: Span) -> Result<()> {
         let choice = self.choices.len();
-        if self.texts.iter().rev().take_while(|text| text.choice == choice).any(|text| text.field == field) {
-            return Err(Malformed { what: "a key the cutter has to read stands here for the second time", at: span.start });
+        if self
+            .texts
+            .iter()
+            .rev()
+            .take_while(|text| text.choice == choice)
+            .any(|text| text.field == field)
+        {
+            return Err(Malformed {
+                what: "a key the cutter has to read stands here for the second time",
+                at: span.start,
+            });
         }
         self.push_text(Text { choice, part, field, span, rest: Span::default() })
     }
@@ -99,7 +111,10 @@ impl Layout {
     /// The same without a look at the others.
     pub(super) fn push_text(&mut self, text: Text) -> Result<()> {
         if self.texts.len() >= MOST {
-            return Err(Malformed { what: "more than 1024 texts or parts in one frame", at: text.span.start });
+            return Err(Malformed {
+                what: "more than 1024 texts or parts in one frame",
+                at: text.span.start,
+            });
         }
         self.texts.push(text);
         Ok(())
@@ -107,7 +122,10 @@ impl Layout {
 
     pub(super) fn push_choice(&mut self, choice: &Choice) -> Result<()> {
         if self.choices.len() >= MOST {
-            return Err(Malformed { what: "more than 1024 choices in one frame", at: choice.span.start });
+            return Err(Malformed {
+                what: "more than 1024 choices in one frame",
+                at: choice.span.start,
+            });
         }
         self.choices.push(*choice);
         Ok(())
@@ -151,11 +169,13 @@ pub(super) struct Shape {
     pub(super) framing: Framing,
     /// The stream ends with `data: [DONE]`.
     pub(super) done: bool,
-    /// Usage figures come in the very frame that ends the stream, so a drained stream gets its end there.
+    /// Usage figures come in the very frame that ends the stream, so a drained stream gets its end
+    /// there.
     pub(super) ends_last: bool,
     /// The last frame repeats the whole text.
     pub(super) repeats: bool,
-    /// The key that names the stop when [`StopField::Family`](super::StopField::Family) is asked for.
+    /// The key that names the stop when [`StopField::Family`](super::StopField::Family) is asked
+    /// for.
     pub(super) field: Option<&'static str>,
     /// The empty list of choices that a usage frame keeps when its choices have all ended.
     pub(super) scan: fn(&[u8], &mut Layout) -> Result<()>,

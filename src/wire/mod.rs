@@ -1,8 +1,10 @@
-//! Stops on a provider's stream: its bytes in, the same bytes out up to the first stop, with the provider's own end.
+//! Stops on a provider's stream: its bytes in, the same bytes out up to the first stop, with the
+//! provider's own end.
 //!
-//! A [`Cutter`] knows how one [`Dialect`] frames its answer and where the text stands in a frame. It never builds a JSON tree: it finds
-//! the spans of the fields it needs and edits them in place, so that **a frame that needs no change leaves as the very bytes
-//! that came in**. The result does not depend on how the input is cut.
+//! A [`Cutter`] knows how one [`Dialect`] frames its answer and where the text stands in a frame.
+//! It never builds a JSON tree: it finds the spans of the fields it needs and edits them in place,
+//! so that **a frame that needs no change leaves as the very bytes that came in**. The result does
+//! not depend on how the input is cut.
 //!
 //! ```
 //! use holdback::{StopSet, wire::{Cutter, Dialect, Options}};

@@ -6,11 +6,13 @@ use crate::stream::StreamOptions;
 /// Where a match is told beside the provider's own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StopField {
-    /// As the family has it: `matched_stop` in a stream that shows that key (`SGLang`), else `stop_reason` (vLLM) in the `OpenAI` chat and
-    /// completions dialects. Other dialects get no field beyond their own.
+    /// As the family has it: `matched_stop` in a stream that shows that key (`SGLang`), else
+    /// `stop_reason` (vLLM) in the `OpenAI` chat and completions dialects. Other dialects get no
+    /// field beyond their own.
     #[default]
     Family,
-    /// This key, beside the finish field of any dialect: not empty, and none of the keys that the dialect has there itself.
+    /// This key, beside the finish field of any dialect: not empty, and none of the keys that the
+    /// dialect has there itself.
     Named(String),
     /// No key is added. One that is there already (`"stop_reason":null`) is left alone too.
     Off,
@@ -19,11 +21,12 @@ pub enum StopField {
 /// What happens once all choices have ended by a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMatch {
-    /// The end of the stream is written at once, and whatever is fed after it is swallowed: the caller hangs up.
+    /// The end of the stream is written at once, and whatever is fed after it is swallowed: the
+    /// caller hangs up.
     #[default]
     Cancel,
-    /// The caller reads on to the upstream's own end, for its usage figures: further text is swallowed, and the end is written when
-    /// the upstream ends.
+    /// The caller reads on to the upstream's own end, for its usage figures: further text is
+    /// swallowed, and the end is written when the upstream ends.
     Drain,
 }
 
@@ -59,10 +62,11 @@ pub enum OnMalformed {
 pub struct Options {
     /// How text is matched: the stop included or not, scopes (an inline `<think>` region).
     pub matching: StreamOptions,
-    /// How many choices the request asked for (`n`, `candidateCount`): the stream ends when that many have ended. If more turn up,
-    /// all of them have to end.
+    /// How many choices the request asked for (`n`, `candidateCount`): the stream ends when that
+    /// many have ended. If more turn up, all of them have to end.
     pub choices: u32,
-    /// Characters at the beginning of each choice's text that pass unread: the prompt's length when the request said `echo`.
+    /// Characters at the beginning of each choice's text that pass unread: the prompt's length when
+    /// the request said `echo`.
     pub skip_chars: u64,
     /// Match in reasoning texts too, each a text of its own.
     pub cut_reasoning: bool,
@@ -74,13 +78,15 @@ pub struct Options {
     pub on_error: OnError,
     /// What happens to a frame that cannot be read.
     pub on_malformed: OnMalformed,
-    /// The longest frame, in bytes; an endless line is refused beyond it. Images and audio come in one frame, so the default is 16 MiB.
+    /// The longest frame, in bytes; an endless line is refused beyond it. Images and audio come in
+    /// one frame, so the default is 16 MiB.
     pub max_frame_bytes: usize,
     /// The largest number of choices or content blocks in one stream (128).
     pub max_choices: usize,
     /// Bytes of log-probabilities held back together with their text (16 MiB).
     pub max_held_bytes: usize,
-    /// Bytes of text kept for providers that repeat the whole text at the end: the Responses API, TGI (16 MiB).
+    /// Bytes of text kept for providers that repeat the whole text at the end: the Responses API,
+    /// TGI (16 MiB).
     pub max_text_bytes: usize,
 }
 

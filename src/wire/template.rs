@@ -1,13 +1,15 @@
 //! What a stream's frames have in common, so that the next one need not be read.
 //!
-//! Consecutive frames differ in their text and in a few values that the cutter does not look at: a counter, a time stamp, padding. A
-//! template is one frame that was read, with holes where others may differ. A frame that equals it outside the holes, where a string stands in
-//! the hole of a string and a number in that of a number, has the same structure, so what was found in the one holds for the other; only
-//! where its texts stand is to be found. Comparing costs a fraction of reading.
+//! Consecutive frames differ in their text and in a few values that the cutter does not look at: a
+//! counter, a time stamp, padding. A template is one frame that was read, with holes where others
+//! may differ. A frame that equals it outside the holes, where a string stands in the hole of a
+//! string and a number in that of a number, has the same structure, so what was found in the one
+//! holds for the other; only where its texts stand is to be found. Comparing costs a fraction of
+//! reading.
 //!
-//! Holes are the texts at first. When a frame differs somewhere else, the value at that place becomes a hole too, if it is one that
-//! was skipped when the template was read. A frame that differs in anything that was looked at, a key or a flag, is no match and is
-//! read in full.
+//! Holes are the texts at first. When a frame differs somewhere else, the value at that place
+//! becomes a hole too, if it is one that was skipped when the template was read. A frame that
+//! differs in anything that was looked at, a key or a flag, is no match and is read in full.
 #![forbid(unsafe_code)]
 
 use super::json::{Notes, Span, end_of_string};
@@ -36,7 +38,12 @@ pub(super) struct Template {
 
 impl Template {
     /// Takes a frame that was read, whose texts stand at `texts`, as the template.
-    pub(super) fn learn(&mut self, json: &[u8], texts: impl Iterator<Item = Span>, notes: &mut Notes) {
+    pub(super) fn learn(
+        &mut self,
+        json: &[u8],
+        texts: impl Iterator<Item = Span>,
+        notes: &mut Notes,
+    ) {
         self.forget();
         if json.len() > LONGEST {
             return;
@@ -53,7 +60,8 @@ impl Template {
         self.holes.clear();
     }
 
-    /// True if the frame has the template's structure; `texts` are where its texts stand then, in the order of the frame.
+    /// True if the frame has the template's structure; `texts` are where its texts stand then, in
+    /// the order of the frame.
     #[inline]
     pub(super) fn matches(&mut self, json: &[u8], texts: &mut Vec<Span>) -> bool {
         if self.json.is_empty() {
@@ -114,9 +122,14 @@ impl Template {
     fn number_at(&self, at: usize) -> Option<Span> {
         let before = self.json.get(..at)?.iter().rev().take_while(|byte| is_number(**byte)).count();
         let span = Span { start: at - before, end: end_of_number(&self.json, at) };
-        let begins = self.json.get(..span.start)?.last().is_some_and(|byte| matches!(byte, b':' | b',' | b'[' | b' ' | b'\t'));
+        let begins = self
+            .json
+            .get(..span.start)?
+            .last()
+            .is_some_and(|byte| matches!(byte, b':' | b',' | b'[' | b' ' | b'\t'));
         let inside = |other: &Span| span.start < other.end && other.start < span.end;
-        // `at` may be inside a string that was looked at, a key for instance: a text that looks like a number there is none.
+        // `at` may be inside a string that was looked at, a key for instance: a text that looks
+        // like a number there is none.
         let looked_at = self.notes.read.iter().any(inside);
         (!span.is_empty() && begins && !looked_at).then_some(span)
     }
@@ -167,7 +180,9 @@ mod tests {
 
     #[test]
     fn a_frame_that_differs_in_text_and_skipped_values_matches() {
-        let mut template = template(r#"{"id":"x1","n":[1,{"k":"v"}],"index":3,"text":"abc","t":10,"pad":"x","no":null}"#);
+        let mut template = template(
+            r#"{"id":"x1","n":[1,{"k":"v"}],"index":3,"text":"abc","t":10,"pad":"x","no":null}"#,
+        );
         let mut texts = Vec::new();
         for other in [
             r#"{"id":"x1","n":[1,{"k":"v"}],"index":3,"text":"","t":10,"pad":"x","no":null}"#,
@@ -197,6 +212,9 @@ mod tests {
         ] {
             assert!(!template.matches(other.as_bytes(), &mut Vec::new()), "{other}");
         }
-        assert!(template.matches(base.as_bytes(), &mut Vec::new()), "what was learned on the way is still right");
+        assert!(
+            template.matches(base.as_bytes(), &mut Vec::new()),
+            "what was learned on the way is still right"
+        );
     }
 }

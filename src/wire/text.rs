@@ -1,7 +1,8 @@
 //! Text inside a JSON string, kept in the very escapes it came in.
 //!
-//! A matcher wants characters; what leaves should be the bytes that arrived. So a string is decoded for the matcher only, and
-//! cut in its raw form by counting characters. Nothing is ever encoded again, except a stop named in an end that we write.
+//! A matcher wants characters; what leaves should be the bytes that arrived. So a string is decoded
+//! for the matcher only, and cut in its raw form by counting characters. Nothing is ever encoded
+//! again, except a stop named in an end that we write.
 #![forbid(unsafe_code)]
 
 use crate::set::StopSet;
@@ -30,7 +31,10 @@ fn piece(raw: &[u8]) -> Result<(Piece, usize), &'static str> {
                     Ok((Piece::High(unit), 6))
                 }
                 0xDC00..=0xDFFF => Ok((Piece::Low(unit), 6)),
-                _ => Ok((Piece::Char(char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER)), 6)),
+                _ => Ok((
+                    Piece::Char(char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER)),
+                    6,
+                )),
             }
         }
         [b'\\', escape, ..] => {
@@ -54,7 +58,10 @@ fn piece(raw: &[u8]) -> Result<(Piece, usize), &'static str> {
                 _ => return Err(NOT_UTF8),
             };
             let bytes = raw.get(..length).ok_or(NOT_UTF8)?;
-            let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next()).ok_or(NOT_UTF8)?;
+            let character = std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| text.chars().next())
+                .ok_or(NOT_UTF8)?;
             Ok((Piece::Char(character), length))
         }
         [] => Err("a string ends where a character is expected"),
@@ -65,7 +72,9 @@ const NOT_UTF8: &str = "a string that is not UTF-8";
 
 fn unit(digits: &[u8]) -> Option<u16> {
     let digits = digits.get(..4)?;
-    digits.iter().try_fold(0u16, |unit, digit| Some(unit << 4 | u16::try_from(char::from(*digit).to_digit(16)?).ok()?))
+    digits.iter().try_fold(0u16, |unit, digit| {
+        Some(unit << 4 | u16::try_from(char::from(*digit).to_digit(16)?).ok()?)
+    })
 }
 
 fn join(high: u16, low: u16) -> char {
@@ -73,10 +82,14 @@ fn join(high: u16, low: u16) -> char {
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Decodes a raw string onto `out` for the matcher. `waiting` is the high half at the end of the text before it; the high half
-/// at the end of this one is returned and not decoded: its low half may come with the next text. A half that stays alone counts as
-/// U+FFFD.
-pub(super) fn decode(raw: &[u8], waiting: Option<u16>, out: &mut String) -> Result<Option<u16>, &'static str> {
+/// Decodes a raw string onto `out` for the matcher. `waiting` is the high half at the end of the
+/// text before it; the high half at the end of this one is returned and not decoded: its low half
+/// may come with the next text. A half that stays alone counts as U+FFFD.
+pub(super) fn decode(
+    raw: &[u8],
+    waiting: Option<u16>,
+    out: &mut String,
+) -> Result<Option<u16>, &'static str> {
     let mut waiting = waiting;
     let mut rest = raw;
     while !rest.is_empty() {
@@ -109,7 +122,8 @@ pub(super) fn decode(raw: &[u8], waiting: Option<u16>, out: &mut String) -> Resu
     Ok(waiting)
 }
 
-/// How many bytes of `raw` its first `count` characters take. A pair counts as one, a lone half too, as in [`decode`].
+/// How many bytes of `raw` its first `count` characters take. A pair counts as one, a lone half
+/// too, as in [`decode`].
 pub(super) fn offset(raw: &[u8], count: usize) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -126,8 +140,9 @@ pub(super) fn begins_with_low(raw: &[u8]) -> bool {
     matches!(piece(raw), Ok((Piece::Low(_), _)))
 }
 
-/// The UTF-8 length of a raw string once decoded. Half of a surrogate pair counts as two bytes, half of what the pair takes: so lengths
-/// add up however a text is cut, also when a half turns out to stand alone.
+/// The UTF-8 length of a raw string once decoded. Half of a surrogate pair counts as two bytes,
+/// half of what the pair takes: so lengths add up however a text is cut, also when a half turns out
+/// to stand alone.
 pub(super) fn decoded_len(raw: &[u8]) -> usize {
     let (mut rest, mut len) = (raw, 0);
     loop {
@@ -157,7 +172,9 @@ pub(super) fn encode(text: &str, out: &mut Vec<u8>) {
             '\n' => out.extend_from_slice(b"\\n"),
             '\r' => out.extend_from_slice(b"\\r"),
             '\t' => out.extend_from_slice(b"\\t"),
-            '\0'..='\x1f' => out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes()),
+            '\0'..='\x1f' => {
+                out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
+            }
             _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
@@ -181,10 +198,16 @@ mod tests {
 
     #[test]
     fn decodes_as_a_json_parser_does() {
-        for text in ["", "plain", "tab\tquote\"back\\slash/\u{8}\u{c}\r\n", "caf\u{e9} \u{1f600} \u{0} end"] {
+        for text in
+            ["", "plain", "tab\tquote\"back\\slash/\u{8}\u{c}\r\n", "caf\u{e9} \u{1f600} \u{0} end"]
+        {
             let raw = serde_json::to_string(text).unwrap();
             assert_eq!(decoded(&raw[1..raw.len() - 1], None), (text.to_owned(), None));
-            let escaped = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect::<Vec<_>>().concat();
+            let escaped = text
+                .encode_utf16()
+                .map(|unit| format!("\\u{unit:04X}"))
+                .collect::<Vec<_>>()
+                .concat();
             assert_eq!(decoded(&escaped, None), (text.to_owned(), None));
             let mut ours = Vec::new();
             encode(text, &mut ours);
@@ -209,16 +232,25 @@ mod tests {
     #[test]
     fn cuts_the_raw_form_by_characters() {
         let raw = br"a\n\ud83d\ude00\ud83d\u0062";
-        assert_eq!([0, 1, 2, 3, 4, 5, 9].map(|count| offset(raw, count)), [0, 1, 3, 15, 21, 27, 27]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5, 9].map(|count| offset(raw, count)),
+            [0, 1, 3, 15, 21, 27, 27]
+        );
         assert_eq!(decoded_len(raw), 1 + 1 + 4 + 2 + 1);
         for cut in [0, 1, 3, 9, 15, 21, 27] {
-            assert_eq!(decoded_len(&raw[..cut]) + decoded_len(&raw[cut..]), decoded_len(raw), "cut at {cut}");
+            assert_eq!(
+                decoded_len(&raw[..cut]) + decoded_len(&raw[cut..]),
+                decoded_len(raw),
+                "cut at {cut}"
+            );
         }
     }
 
     #[test]
     fn refuses_what_no_parser_takes() {
-        for raw in [&br"\x"[..], br"\u12", br"\u12G4", b"\xff", b"\xe4\xb8", b"\xc0\x80", b"\xed\xa0\x80"] {
+        for raw in
+            [&br"\x"[..], br"\u12", br"\u12G4", b"\xff", b"\xe4\xb8", b"\xc0\x80", b"\xed\xa0\x80"]
+        {
             assert!(decode(raw, None, &mut String::new()).is_err(), "{raw:?}");
         }
     }

@@ -1,4 +1,6 @@
-"""`truncate_many` of the columns that pyarrow and Polars have, and what they make of the column that comes back."""
+"""`truncate_many` of the columns that pyarrow and Polars have, and what they make of the column
+that comes back.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from hypothesis import strategies as st
 from holdback import StopSet
 
 STOPS = StopSet(["\n\nUser:", "###", "</answer>", "—"])
-texts = st.lists(st.sampled_from([*STOPS.stops, "a", "é", "#", "日本", "😀", "User", "~" * 20]), max_size=5).map(
-    "".join
-)
+texts = st.lists(
+    st.sampled_from([*STOPS.stops, "a", "é", "#", "日本", "😀", "User", "~" * 20]), max_size=5
+).map("".join)
 columns = st.lists(st.none() | texts, max_size=20)
 KINDS = [pa.string(), pa.large_string(), pa.string_view()]
 
@@ -47,7 +49,9 @@ def test_chunked_arrays(kind, values, start):
 
 @given(values=columns, more=columns, start=st.integers(0, 9))
 def test_series(values, more, start):
-    series = pl.concat([pl.Series(values, dtype=pl.String), pl.Series(more, dtype=pl.String)], rechunk=False)
+    series = pl.concat(
+        [pl.Series(values, dtype=pl.String), pl.Series(more, dtype=pl.String)], rechunk=False
+    )
     check(series[start:], (values + more)[start:])
 
 

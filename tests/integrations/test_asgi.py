@@ -1,4 +1,6 @@
-"""ASGI: the middleware and `cut_sse` in Starlette and FastAPI, under servers of older and newer ASGI versions."""
+"""ASGI: the middleware and `cut_sse` in Starlette and FastAPI, under servers of older and newer
+ASGI versions.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def serve_granian(app, port, stop):
 
 
 def serve_newer(app, port, stop):
-    """No server says 2.4 yet (uvicorn and granian 2.3, hypercorn 2.1), so this is uvicorn that says so."""
+    """No server says 2.4 yet (uvicorn and granian 2.3, hypercorn 2.1), so this is uvicorn that says
+    so.
+    """
 
     async def newer(scope, receive, send):
         await app({**scope, "asgi": {**scope["asgi"], "spec_version": "2.4"}}, receive, send)
@@ -132,10 +136,16 @@ class Gateway:
             finally:
                 self.closed.set()
 
-        return StreamingResponse(stream() if cut is None else cut(stream()), media_type="text/event-stream")
+        return StreamingResponse(
+            stream() if cut is None else cut(stream()), media_type="text/event-stream"
+        )
 
     async def whole(self, request):
-        content = {"choices": [{"index": 0, "message": {"content": "Paris.###more"}, "finish_reason": "stop"}]}
+        content = {
+            "choices": [
+                {"index": 0, "message": {"content": "Paris.###more"}, "finish_reason": "stop"}
+            ]
+        }
         return JSONResponse(content, headers={"x-kept": "1"})
 
 
@@ -156,7 +166,10 @@ def starlette_app(gateway, **options):
 def ask(base, path="/v1/chat/completions", field="stop", stops=STOPS, **more):
     body = {"model": "m", "stream": True, field: stops, **more}
     got = b""
-    with httpx.Client(timeout=60) as client, client.stream("POST", base + path, json=body) as answer:
+    with (
+        httpx.Client(timeout=60) as client,
+        client.stream("POST", base + path, json=body) as answer,
+    ):
         for piece in answer.iter_raw():
             got += piece
     return got
@@ -238,9 +251,14 @@ def test_whole_answers_and_other_requests(upstream):
         assert answer.json()["choices"][0] == {
             "index": 0, "message": {"content": "Paris."}, "finish_reason": "stop", "stop_reason": "###",
         }  # fmt: skip
-        assert (answer.headers["x-kept"], answer.headers["content-length"]) == ("1", str(len(answer.content)))
+        assert (answer.headers["x-kept"], answer.headers["content-length"]) == (
+            "1",
+            str(len(answer.content)),
+        )
         assert (
-            client.post(f"{base}/other/chat/completions", content=b"{").json()["choices"][0]["message"]["content"]
+            client.post(f"{base}/other/chat/completions", content=b"{").json()["choices"][0][
+                "message"
+            ]["content"]
             == "Paris.###more"
         )
         assert client.get(f"{base}/v1/chat/completions").status_code == 405
@@ -272,7 +290,9 @@ def test_an_application_that_breaks_off_gives_its_text_first(upstream):
         running("uvicorn", starlette_app(Gateway(upstream.url))) as base,
         httpx.Client(timeout=60) as client,
         client.stream(
-            "POST", f"{base}/v1/chat/completions", json={"model": "m", "stream": True, "stop": STOPS}
+            "POST",
+            f"{base}/v1/chat/completions",
+            json={"model": "m", "stream": True, "stop": STOPS},
         ) as answer,
         contextlib.suppress(httpx.RemoteProtocolError),
     ):
@@ -292,7 +312,9 @@ def test_an_error_event_passes(upstream):
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_cut_sse_in_an_endpoint(upstream, server):
-    """Without the middleware: the endpoint's own line. The generator closes its source itself, whatever the server's version."""
+    """Without the middleware: the endpoint's own line. The generator closes its source itself,
+    whatever the server's version.
+    """
     gateway = Gateway(upstream.url)
     app = fastapi.FastAPI()
 
@@ -335,12 +357,20 @@ def test_cut_sse_of_plain_iterators():
 
 
 def test_an_application_that_does_not_listen_is_ended_by_its_send():
-    """The last resort: no task waits for the disconnect, so the send behind the match raises, as in ASGI 2.4."""
+    """The last resort: no task waits for the disconnect, so the send behind the match raises, as in
+    ASGI 2.4.
+    """
     sent, ended = [], []
 
     async def app(scope, receive, send):
         await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"text/event-stream")],
+            }
+        )
         try:
             for piece in (chat("a###"), chat("never"), chat("ever")):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -349,7 +379,10 @@ def test_an_application_that_does_not_listen_is_ended_by_its_send():
             raise
 
     async def receive():
-        return {"type": "http.request", "body": json.dumps({"stream": True, "stop": STOPS}).encode()}
+        return {
+            "type": "http.request",
+            "body": json.dumps({"stream": True, "stop": STOPS}).encode(),
+        }
 
     async def send(message):
         sent.append(message)
@@ -363,7 +396,9 @@ def test_an_application_that_does_not_listen_is_ended_by_its_send():
     }
     asyncio.run(StopMiddleware(app)(scope, receive, send))
     assert ended == ["_GoneError"]
-    assert texts(b"".join(message.get("body", b"") for message in sent)) == {0: ("a", "stop", "###")}
+    assert texts(b"".join(message.get("body", b"") for message in sent)) == {
+        0: ("a", "stop", "###")
+    }
     assert not sent[-1]["more_body"]
 
 

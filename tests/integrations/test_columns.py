@@ -22,10 +22,21 @@ from holdback.integrations import ray as for_ray
 
 STOPS = StopSet(["\n\nUser:", "###", "</answer>", "Observation:", "<|im_end|>", "STOP", "—"])
 
-texts = st.lists(st.sampled_from([*STOPS.stops, "a", "é", "#", "\n", "😀", "User"]), max_size=5).map("".join)
+texts = st.lists(
+    st.sampled_from([*STOPS.stops, "a", "é", "#", "\n", "😀", "User"]), max_size=5
+).map("".join)
 columns = st.lists(st.none() | texts, max_size=12)
-TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
-LIST_TYPES = [pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_(pa.list_(pa.string()))]
+TEXT_TYPES = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.dictionary(pa.int32(), pa.string()),
+]
+LIST_TYPES = [
+    pa.list_(pa.string()),
+    pa.large_list(pa.large_string()),
+    pa.list_(pa.list_(pa.string())),
+]
 
 
 def expected(value):
@@ -58,7 +69,11 @@ def test_every_string_type_is_cut_and_kept(kind, values, start):
 @pytest.mark.parametrize("kind", LIST_TYPES, ids=str)
 @given(data=st.data(), start=st.integers(0, 3))
 def test_lists_are_cut_in_place(kind, data, start):
-    inner = columns if not pa.types.is_list(kind.value_type) else st.lists(st.none() | columns, max_size=3)
+    inner = (
+        columns
+        if not pa.types.is_list(kind.value_type)
+        else st.lists(st.none() | columns, max_size=3)
+    )
     column = pa.array(data.draw(st.lists(st.none() | inner, max_size=6)), kind)[start:]
     check(column, *for_pyarrow.truncate_column(column, STOPS))
 
@@ -95,7 +110,10 @@ class OneArray:
 
 
 def test_arrays_by_the_c_interface_too():
-    assert for_pyarrow.truncate_column(OneArray(["a###b", None]), STOPS)[0].to_pylist() == ["a", None]
+    assert for_pyarrow.truncate_column(OneArray(["a###b", None]), STOPS)[0].to_pylist() == [
+        "a",
+        None,
+    ]
     with pytest.raises(TypeError, match="an Arrow column, not list"):
         for_pyarrow.truncate_column(["a"], STOPS)
 
@@ -115,7 +133,9 @@ def test_polars_eager_and_lazy(values):
     made = [for_polars.truncate("text", STOPS), for_polars.fired("text", STOPS).alias("stop")]
     assert frame.with_columns(made).to_dict(as_series=False) == want
     assert frame.lazy().with_columns(made).collect().to_dict(as_series=False) == want
-    assert frame.lazy().with_columns(made).collect(engine="streaming").to_dict(as_series=False) == want
+    assert (
+        frame.lazy().with_columns(made).collect(engine="streaming").to_dict(as_series=False) == want
+    )
 
 
 def test_polars_lists_keep_their_type():
@@ -125,7 +145,8 @@ def test_polars_lists_keep_their_type():
     assert done["n"].to_list() == [["a", None], None, ["b"]]
 
 
-# --- Parquet files -------------------------------------------------------------------------------------------------------
+# --- Parquet files
+# -------------------------------------------------------------------------------------------------------
 
 
 def truncate(*arguments):
@@ -140,12 +161,17 @@ def answers(tmp_path):
         {
             "id": pa.array(range(5_000)),
             "text": [f"answer {n}" + "###more" * (n % 3 == 0) for n in range(5_000)],
-            "n": pa.array([["xSTOP", None, "y"][: n % 4] for n in range(5_000)], pa.list_(pa.string())),
+            "n": pa.array(
+                [["xSTOP", None, "y"][: n % 4] for n in range(5_000)], pa.list_(pa.string())
+            ),
         }
     ).replace_schema_metadata({"made": "by hand"})
     path = tmp_path / "answers.parquet"
     pq.write_table(
-        table, path, row_group_size=900, compression={"id": "none", "text": "zstd", "n.list.element": "gzip"}
+        table,
+        path,
+        row_group_size=900,
+        compression={"id": "none", "text": "zstd", "n.list.element": "gzip"},
     )
     return path
 
@@ -154,19 +180,34 @@ def answers(tmp_path):
 @pytest.mark.parametrize("column", ["text", "n"])
 def test_a_parquet_file_is_cut_and_keeps_its_shape(answers, tmp_path, workers, column):
     output = tmp_path / "out.parquet"
-    done = truncate(answers, "-o", output, "--column", column, "--stop-column=stop", "--json", f"--workers={workers}")
+    done = truncate(
+        answers,
+        "-o",
+        output,
+        "--column",
+        column,
+        "--stop-column=stop",
+        "--json",
+        f"--workers={workers}",
+    )
     assert done.returncode == 0, done.stderr
     before, after = pq.read_table(answers), pq.read_table(output)
     check(before.column(column), after.column(column), after.column("stop"))
     assert after.drop_columns(["stop", column]).equals(before.drop_columns([column]))
     assert after.schema.metadata == {b"made": b"by hand"}
     one, other = pq.ParquetFile(answers).metadata, pq.ParquetFile(output).metadata
-    assert [one.row_group(n).num_rows for n in range(6)] == [other.row_group(n).num_rows for n in range(6)]
+    assert [one.row_group(n).num_rows for n in range(6)] == [
+        other.row_group(n).num_rows for n in range(6)
+    ]
     for at in range(3):
         assert one.row_group(0).column(at).compression == other.row_group(0).column(at).compression
     counts = json.loads(done.stderr)
     assert counts["rows"] == 5_000
-    assert counts["cut"] == len(after.column("stop").combine_chunks().flatten().drop_null()) if column == "n" else 1_667
+    assert (
+        counts["cut"] == len(after.column("stop").combine_chunks().flatten().drop_null())
+        if column == "n"
+        else 1_667
+    )
 
 
 def test_a_parquet_run_that_was_ended_goes_on(answers, tmp_path):
@@ -216,7 +257,8 @@ def test_parquet_without_rows_or_column(tmp_path):
     assert (done.returncode, "cannot be read as Parquet" in done.stderr) == (1, True)
 
 
-# --- Ray ---------------------------------------------------------------------------------------------------------------------
+# --- Ray
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +274,9 @@ def ray():
 def test_a_run_on_local_ray(ray):
     rows = [{"id": n, "text": f"answer {n}" + "###more" * (n % 3 == 0)} for n in range(1_000)]
     dataset = ray.data.from_items(rows, override_num_blocks=7)
-    cut = dataset.map_batches(for_ray.Truncate(STOPS, "text", stop_column="stop"), batch_format="pyarrow")
+    cut = dataset.map_batches(
+        for_ray.Truncate(STOPS, "text", stop_column="stop"), batch_format="pyarrow"
+    )
     made = sorted(cut.take_all(), key=lambda row: row["id"])
     for row, after in zip(rows, made, strict=True):
         text, stop = expected(row["text"])
@@ -241,14 +285,18 @@ def test_a_run_on_local_ray(ray):
 
 def test_the_function_pickles_and_bad_options_are_told_at_once():
     cut = for_ray.Truncate(["###"], "text", include_stop=True)
-    assert pickle.loads(pickle.dumps(cut))(pa.table({"text": ["a###b"]})).to_pydict() == {"text": ["a###"]}
+    assert pickle.loads(pickle.dumps(cut))(pa.table({"text": ["a###b"]})).to_pydict() == {
+        "text": ["a###"]
+    }
     with pytest.raises(ValueError):
         for_ray.Truncate([""], "text")
     with pytest.raises(ValueError):
-        for_ray.Truncate(["a"], "text", start_asleep=True)
+        for_ray.Truncate(["a"], "text", start_inside=True)
 
 
-@pytest.mark.parametrize("module", [for_polars, for_pyarrow, for_ray], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [for_polars, for_pyarrow, for_ray], ids=lambda module: module.__name__
+)
 def test_the_examples_in_docstrings(module):
     done = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert done.attempted > 1

@@ -1,4 +1,6 @@
-"""LiteLLM's real proxy on loopback, between clients and an upstream that sees what it is asked and when it is left."""
+"""LiteLLM's real proxy on loopback, between clients and an upstream that sees what it is asked and
+when it is left.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +64,17 @@ def proxy(upstream, tmp_path_factory):
         "--host",
         "127.0.0.1",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(PYTHON), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "*"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PYTHON),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "NO_PROXY": "*",
+    }
     environment["LITELLM_MASTER_KEY"] = KEY
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
     base = f"http://127.0.0.1:{port}"
     try:
         for _ in range(900):
@@ -85,7 +94,10 @@ def proxy(upstream, tmp_path_factory):
 def ask(base, path="/v1/chat/completions", **body):
     got = b""
     body = {"messages": [{"role": "user", "content": "hi"}], **body}
-    with httpx.Client(timeout=90) as client, client.stream("POST", base + path, json=body, headers=HEADERS) as answer:
+    with (
+        httpx.Client(timeout=90) as client,
+        client.stream("POST", base + path, json=body, headers=HEADERS) as answer,
+    ):
         for piece in answer.iter_raw():
             got += piece
     return got
@@ -109,7 +121,9 @@ def texts(got):
 pytestmark = pytest.mark.timeout(300)  # the proxy takes half a minute to start
 
 
-@pytest.mark.parametrize(("pieces", "last", "stop"), [(SPLIT, 3, "Observation:"), (INSIDE, 1, "###")])
+@pytest.mark.parametrize(
+    ("pieces", "last", "stop"), [(SPLIT, 3, "Observation:"), (INSIDE, 1, "###")]
+)
 @pytest.mark.parametrize("model", ["large", "small"])
 def test_chat_streams(proxy, upstream, model, pieces, last, stop):
     upstream.reply(*map(chat, pieces), chat(None, finish="length"), DONE, leaves_after=last)
@@ -118,7 +132,9 @@ def test_chat_streams(proxy, upstream, model, pieces, last, stop):
     assert got.endswith(DONE)
     seen = upstream.seen[-1]
     assert (seen.after(), seen.left) == (last + 1, True)
-    assert len(seen.body.get("stop", ())) == (4 if model == "large" else 0), "gpt-5 takes none, gpt-4o four"
+    assert len(seen.body.get("stop", ())) == (4 if model == "large" else 0), (
+        "gpt-5 takes none, gpt-4o four"
+    )
     assert "holdback_stops" not in json.dumps(seen.body)
 
 
@@ -139,15 +155,37 @@ def test_two_choices(proxy, upstream):
     assert (upstream.seen[-1].after(), upstream.seen[-1].left) == (6, True)
 
 
-@pytest.mark.parametrize(("pieces", "last", "stop"), [(SPLIT, 3, "Observation:"), (INSIDE, 1, "###")])
+@pytest.mark.parametrize(
+    ("pieces", "last", "stop"), [(SPLIT, 3, "Observation:"), (INSIDE, 1, "###")]
+)
 def test_messages_stream(proxy, upstream, pieces, last, stop):
-    upstream.reply(*message_start(), *map(message_text, pieces), *message_end(), leaves_after=last + 2)
-    got = ask(proxy, "/v1/messages", model="claude", stop_sequences=[*STOPS, "\n\n"], stream=True, max_tokens=99)
-    events = [json.loads(line[6:]) for line in got.decode().split("\n") if line.startswith("data: ")]
-    text = "".join(event["delta"]["text"] for event in events if event["type"] == "content_block_delta")
+    upstream.reply(
+        *message_start(), *map(message_text, pieces), *message_end(), leaves_after=last + 2
+    )
+    got = ask(
+        proxy,
+        "/v1/messages",
+        model="claude",
+        stop_sequences=[*STOPS, "\n\n"],
+        stream=True,
+        max_tokens=99,
+    )
+    events = [
+        json.loads(line[6:]) for line in got.decode().split("\n") if line.startswith("data: ")
+    ]
+    text = "".join(
+        event["delta"]["text"] for event in events if event["type"] == "content_block_delta"
+    )
     assert text == ("Paris.\n" if last == 3 else "Paris.")
-    assert [event["type"] for event in events[-3:]] == ["content_block_stop", "message_delta", "message_stop"]
-    assert (events[-2]["delta"]["stop_reason"], events[-2]["delta"]["stop_sequence"]) == ("stop_sequence", stop)
+    assert [event["type"] for event in events[-3:]] == [
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert (events[-2]["delta"]["stop_reason"], events[-2]["delta"]["stop_sequence"]) == (
+        "stop_sequence",
+        stop,
+    )
     seen = upstream.seen[-1]
     assert (seen.after(), seen.left) == (last + 3, True)
     assert "\n\n" not in seen.body["stop_sequences"]
@@ -155,9 +193,20 @@ def test_messages_stream(proxy, upstream, pieces, last, stop):
 
 
 def test_a_whole_answer(proxy, upstream):
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Paris.###more"}, "finish_reason": "length"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "Paris.###more"},
+        "finish_reason": "length",
+    }
     usage = {"prompt_tokens": 1, "completion_tokens": 5, "total_tokens": 6}
-    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    body = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        "usage": usage,
+    }
     upstream.reply(json.dumps(body).encode(), kind=JSON)
     answer = json.loads(ask(proxy, model="small", stop=STOPS))["choices"][0]
     assert (answer["message"]["content"], answer["finish_reason"]) == ("Paris.", "stop")
@@ -171,7 +220,9 @@ def test_a_whole_message(proxy, upstream):
         "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 5},
     }  # fmt: skip
     upstream.reply(json.dumps(message).encode(), kind=JSON)
-    answer = json.loads(ask(proxy, "/v1/messages", model="claude", stop_sequences=STOPS, max_tokens=99))
+    answer = json.loads(
+        ask(proxy, "/v1/messages", model="claude", stop_sequences=STOPS, max_tokens=99)
+    )
     assert answer["content"][0]["text"] == "Paris."
     assert (answer["stop_reason"], answer["stop_sequence"]) == ("stop_sequence", "###")
 
@@ -184,12 +235,19 @@ def test_nothing_asked_for_nothing_changed(proxy, upstream):
 
 def test_the_models_own_end_stays(proxy, upstream):
     upstream.reply(chat("Paris.\nObs"), chat(None, finish="length"), DONE)
-    assert texts(ask(proxy, model="small", stop=STOPS, stream=True)) == {0: ("Paris.\nObs", "length", None)}
+    assert texts(ask(proxy, model="small", stop=STOPS, stream=True)) == {
+        0: ("Paris.\nObs", "length", None)
+    }
 
 
 def test_a_client_that_leaves_takes_the_upstream_along(proxy, upstream):
     upstream.reply(*[chat(f"{at} ") for at in range(50)], leaves_after=3)
-    body = {"model": "small", "stream": True, "stop": STOPS, "messages": [{"role": "user", "content": "hi"}]}
+    body = {
+        "model": "small",
+        "stream": True,
+        "stop": STOPS,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
     with (
         httpx.Client(timeout=90) as client,
         client.stream("POST", f"{proxy}/v1/chat/completions", json=body, headers=HEADERS) as answer,
@@ -204,19 +262,23 @@ def test_a_client_that_leaves_takes_the_upstream_along(proxy, upstream):
 def test_an_upstream_that_breaks_off_gives_its_text_first(proxy, upstream):
     upstream.reply(chat("Paris.\nObs"), chat("erv"), breaks_after=1)
     got = ask(proxy, model="small", stop=STOPS, stream=True)
-    # "Obs" was held. "erv" is lost in LiteLLM's own client if that meets the bad end before it hands the piece on.
+    # "Obs" was held. "erv" is lost in LiteLLM's own client if that meets the bad end before it
+    # hands the piece on.
     assert texts(got)[0][0] in ("Paris.\nObserv", "Paris.\nObs")
     assert b'"error"' in got
 
 
-# --- the hooks by themselves: no proxy ---------------------------------------------------------------------------------------
+# --- the hooks by themselves: no proxy
+# ---------------------------------------------------------------------------------------
 
 
 def chunks(*deltas):
     from litellm.types.utils import Delta, ModelResponseStream, StreamingChoices
 
     return [
-        ModelResponseStream(choices=[StreamingChoices(index=index, delta=Delta(content=text), finish_reason=finish)])
+        ModelResponseStream(
+            choices=[StreamingChoices(index=index, delta=Delta(content=text), finish_reason=finish)]
+        )
         for text, index, finish in deltas
     ]
 
@@ -243,7 +305,9 @@ class Source:
 
 def cut(source, request=None, **options):
     async def collect():
-        return [chunk async for chunk in ours.cut_stream(source, StopSet(STOPS), request or {}, options)]
+        return [
+            chunk async for chunk in ours.cut_stream(source, StopSet(STOPS), request or {}, options)
+        ]
 
     return asyncio.run(collect())
 
@@ -269,7 +333,10 @@ def test_nonsense_is_left_to_litellm(bad):
     data = {"model": "m", "stop": bad}
     assert ours.prepare(dict(data), "acompletion") == data
     assert ours.noted(data) is None
-    assert ours.prepare({"model": "m", "stop": STOPS}, "aembedding") == {"model": "m", "stop": STOPS}
+    assert ours.prepare({"model": "m", "stop": STOPS}, "aembedding") == {
+        "model": "m",
+        "stop": STOPS,
+    }
 
 
 def test_stops_that_only_we_can_place_are_not_sent(monkeypatch):
@@ -278,9 +345,11 @@ def test_stops_that_only_we_can_place_are_not_sent(monkeypatch):
 
     def sent(**options):
         data = {"model": "m", "stop": ["a", "b"]}
-        return asyncio.run(ours.stop_logger(**options).async_pre_call_hook(None, None, data, "acompletion"))
+        return asyncio.run(
+            ours.stop_logger(**options).async_pre_call_hook(None, None, data, "acompletion")
+        )
 
-    scoped = sent(asleep_inside=[("<think>", "</think>")])
+    scoped = sent(ignore_inside=[("<think>", "</think>")])
     assert "stop" not in scoped
     assert ours.noted(scoped).stops == ("a", "b")
     assert sent()["stop"] == ["a", "b"]

@@ -1,4 +1,6 @@
-"""The lm-evaluation-harness: the filter in its own pipeline, and the drop-in for its post-processing."""
+"""The lm-evaluation-harness: the filter in its own pipeline, and the drop-in for its
+post-processing.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,17 @@ from holdback import StopSet
 from holdback.integrations import lm_eval as ours
 
 STOPS = ["\n\nQ:", "###", "</answer>", "Observation:", "<|im_end|>", "STOP"]
-words = st.lists(st.sampled_from([*STOPS, "a", "\n", "Q:", "</think>", " "]), max_size=8).map("".join)
+words = st.lists(st.sampled_from([*STOPS, "a", "\n", "Q:", "</think>", " "]), max_size=8).map(
+    "".join
+)
 
 
 @given(st.lists(st.lists(words, max_size=3), min_size=1, max_size=4))
 def test_the_filter_cuts_what_the_harness_collects(responses):
     ours.register()
-    instances = [Instance("generate_until", {"q": n}, ("prompt", {}), n) for n in range(len(responses))]
+    instances = [
+        Instance("generate_until", {"q": n}, ("prompt", {}), n) for n in range(len(responses))
+    ]
     for instance, texts in zip(instances, responses, strict=True):
         instance.resps = list(texts)
     build_filter_ensemble("cut", [("truncate_at_stops", {"until": STOPS})]).apply(instances)
@@ -60,7 +66,9 @@ def test_where_the_two_differ():
 def test_the_drop_in_reaches_the_models_that_bound_the_function(monkeypatch):
     completions = importlib.import_module("lm_eval.models.openai_completions")
     monkeypatch.setattr(theirs, "postprocess_generated_text", theirs.postprocess_generated_text)
-    monkeypatch.setattr(completions, "postprocess_generated_text", completions.postprocess_generated_text)
+    monkeypatch.setattr(
+        completions, "postprocess_generated_text", completions.postprocess_generated_text
+    )
     assert {"lm_eval.models.utils", "lm_eval.models.openai_completions"} <= set(ours.patch())
     assert completions.postprocess_generated_text is ours.postprocess_generated_text
     assert ours.patch() == []

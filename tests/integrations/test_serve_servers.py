@@ -32,7 +32,9 @@ def started(server: str, upstream: str, folder: Path) -> Iterator[int]:
         port: int = free.getsockname()[1]
     command = [sys.executable, *COMMANDS[server], "--port", str(port)]
     environment = {**os.environ, "HOLDBACK_CONFIG": str(config)}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             for _ in range(1000):
                 with contextlib.suppress(OSError):
@@ -52,7 +54,9 @@ def test_it_cuts_and_hangs_up(server: str, tmp_path: Path) -> None:
         for dialect in PATHS:
             for stream in (True, False):
                 path, body = request(dialect, STOPS, stream=stream)
-                with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=DEADLINE)) as connection:
+                with contextlib.closing(
+                    HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+                ) as connection:
                     connection.request("POST", path, json.dumps(body))
                     answer = connection.getresponse()
                     assert answer.status == 200

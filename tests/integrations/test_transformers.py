@@ -1,11 +1,16 @@
-"""transformers, with a tiny model that is made here. torch is not among what `make test-integrations` installs."""
+"""transformers, with a tiny model that is made here.
+
+Torch is not among what `make test-integrations` installs.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is the user's: hundreds of megabytes")
-transformers = pytest.importorskip("transformers", reason="torch and transformers are tested by hand")
+transformers = pytest.importorskip(
+    "transformers", reason="torch and transformers are tested by hand"
+)
 tokenizers = pytest.importorskip("tokenizers", reason="comes with transformers")
 
 from hypothesis import given, settings  # noqa: E402
@@ -20,17 +25,23 @@ STOPS = ["\n\nUser:", "###", "</answer>", "Observation:", "<|im_end|>", "。。"
 @pytest.fixture(scope="module")
 def tokenizer():
     """Bytes as tokens, so that characters come in halves; 256 is the end."""
-    vocabulary = {piece: at for at, piece in enumerate(tokenizers.pre_tokenizers.ByteLevel.alphabet())}
+    vocabulary = {
+        piece: at for at, piece in enumerate(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    }
     base = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
     base.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     base.decoder = tokenizers.decoders.ByteLevel()
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=base, eos_token="<eos>", pad_token="<pad>")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=base, eos_token="<eos>", pad_token="<pad>"
+    )
 
 
 @pytest.fixture(scope="module")
 def gpt2(tokenizer):
     torch.set_num_threads(1)
-    config = transformers.GPT2Config(vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=1, n_head=1)
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_positions=512, n_embd=8, n_layer=1, n_head=1
+    )
     config.eos_token_id = config.bos_token_id = tokenizer.eos_token_id
     model = transformers.GPT2LMHeadModel(config).eval()
     model.generation_config.pad_token_id = tokenizer.pad_token_id
@@ -67,7 +78,9 @@ class Scripted:
         )  # fmt: skip
 
 
-words = st.lists(st.sampled_from([*STOPS, "a", "\n", "é", "😀", "。", "Us", "#"]), max_size=6).map("".join)
+words = st.lists(st.sampled_from([*STOPS, "a", "\n", "é", "😀", "。", "Us", "#"]), max_size=6).map(
+    "".join
+)
 
 
 @settings(max_examples=30)  # each one runs a model
@@ -78,7 +91,9 @@ def test_each_row_is_what_truncate_gives(gpt2, tokenizer, scripts):
     pieces = list(stopping.stream(model))
     expected = [StopSet(STOPS).truncate(script) for script in scripts]
     assert stopping.texts == [text for text, _ in expected]
-    assert [finish.stop for finish in stopping.finishes] == [match and match.stop for _, match in expected]
+    assert [finish.stop for finish in stopping.finishes] == [
+        match and match.stop for _, match in expected
+    ]
     streamed = [""] * len(scripts)
     for piece in pieces:
         row, text = piece if len(scripts) > 1 else (0, piece)
@@ -86,7 +101,9 @@ def test_each_row_is_what_truncate_gives(gpt2, tokenizer, scripts):
     assert streamed == stopping.texts
     ends = [len((script if match is None else script[: match.end]).encode()) + (match is None) for script, (_, match) in
             zip(scripts, expected, strict=True)]  # fmt: skip
-    assert model.steps == max(ends), "generation ended with the token that completed the last row's stop"
+    assert model.steps == max(ends), (
+        "generation ended with the token that completed the last row's stop"
+    )
 
 
 def test_without_a_streamer(gpt2, tokenizer):

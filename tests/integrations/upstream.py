@@ -1,4 +1,6 @@
-"""A provider on loopback that sends what a test tells it to, piece by piece, and sees when its client leaves."""
+"""A provider on loopback that sends what a test tells it to, piece by piece, and sees when its
+client leaves.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Reply:
 
     pieces: list[bytes]
     kind: str = SSE
-    leaves_after: int | None = None  # the piece (from 0) after which the client is expected to leave: waited for
+    leaves_after: int | None = (
+        None  # the piece (from 0) after which the client is expected to leave: waited for
+    )
     breaks_after: int | None = None  # the connection is cut off behind this piece
     status: int = 200
 
@@ -79,14 +83,21 @@ class Upstream:
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            self._loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True))
+            self._loop.run_until_complete(
+                asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True)
+            )
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-        if not first.startswith("POST") or not self.replies:  # some look around first, for a list of models
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines if line)
+        }
+        if (
+            not first.startswith("POST") or not self.replies
+        ):  # some look around first, for a list of models
             writer.write(b"HTTP/1.1 404 X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             writer.close()
             return
@@ -117,7 +128,9 @@ class Upstream:
             await writer.drain()
             seen.sent += 1
             if reply.breaks_after == at:
-                await asyncio.sleep(20 * PAUSE)  # some clients drop what they have not read when the end is a bad one
+                await asyncio.sleep(
+                    20 * PAUSE
+                )  # some clients drop what they have not read when the end is a bad one
                 return  # without the end that the client was promised
             wait = PATIENCE if reply.leaves_after == at else PAUSE
             with contextlib.suppress(asyncio.TimeoutError):
@@ -128,7 +141,8 @@ class Upstream:
         await writer.drain()
 
 
-# --- frames ----------------------------------------------------------------------------------------------------------------
+# --- frames
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def data(value: Any) -> bytes:
@@ -138,7 +152,15 @@ def data(value: Any) -> bytes:
 def chat(text: str | None, index: int = 0, finish: str | None = None) -> bytes:
     delta = {} if text is None else {"content": text}
     choice = {"index": index, "delta": delta, "finish_reason": finish}
-    return data({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]})
+    return data(
+        {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+    )
 
 
 DONE = b"data: [DONE]\n\n"
@@ -172,7 +194,10 @@ def message_end() -> list[bytes]:
 
 
 def gemini(text: str, finish: str | None = None, index: int = 0) -> bytes:
-    candidate: dict[str, Any] = {"content": {"parts": [{"text": text}], "role": "model"}, "index": index}
+    candidate: dict[str, Any] = {
+        "content": {"parts": [{"text": text}], "role": "model"},
+        "index": index,
+    }
     if finish:
         candidate["finishReason"] = finish
     return data({"candidates": [candidate], "modelVersion": "m"})

@@ -1,4 +1,5 @@
-//! The naive twin: the contract in its most obvious form. It keeps the whole text and looks at everything again each time.
+//! The naive twin: the contract in its most obvious form. It keeps the whole text and looks at
+//! everything again each time.
 
 use holdback::Tie;
 
@@ -42,14 +43,24 @@ impl Twin {
     /// What has been emitted and what is held after `text`, however it was cut.
     pub(crate) fn after(&self, text: &[char]) -> Seen {
         if let Some((stop, start, end)) = self.find(text) {
-            return Seen { emitted: if self.include_stop { end } else { start }, held: 0, matched: Some((stop, start, end)) };
+            return Seen {
+                emitted: if self.include_stop { end } else { start },
+                held: 0,
+                matched: Some((stop, start, end)),
+            };
         }
         let could_go_on = |tail: &[char]| {
             (0..self.stops.len()).any(|i| {
-                !self.include_stop && self.reachable(i) && self.stops[i].len() > tail.len() && self.stops[i].starts_with(tail)
+                !self.include_stop
+                    && self.reachable(i)
+                    && self.stops[i].len() > tail.len()
+                    && self.stops[i].starts_with(tail)
             })
         };
-        let held = (0..=text.len()).rev().find(|&len| len == 0 || could_go_on(&text[text.len() - len..])).unwrap_or(0);
+        let held = (0..=text.len())
+            .rev()
+            .find(|&len| len == 0 || could_go_on(&text[text.len() - len..]))
+            .unwrap_or(0);
         Seen { emitted: text.len() - held, held, matched: None }
     }
 }

@@ -1,4 +1,5 @@
-//! A client of every dialect, written from the providers' descriptions with a JSON parser: it shares nothing with the cutter.
+//! A client of every dialect, written from the providers' descriptions with a JSON parser: it
+//! shares nothing with the cutter.
 #![allow(dead_code)] // each test file uses its own part
 
 use std::fs;
@@ -20,7 +21,8 @@ pub(crate) struct Recorded {
 
 pub(crate) fn recorded() -> Vec<Recorded> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wire");
-    let list: Vec<Value> = serde_json::from_slice(&fs::read(format!("{folder}/streams.json")).unwrap()).unwrap();
+    let list: Vec<Value> =
+        serde_json::from_slice(&fs::read(format!("{folder}/streams.json")).unwrap()).unwrap();
     let word = |value: &Value| value.as_str().unwrap().to_owned();
     let recorded: Vec<Recorded> = list
         .iter()
@@ -31,7 +33,8 @@ pub(crate) fn recorded() -> Vec<Recorded> {
             stops: row["stops"].as_array().unwrap().iter().map(word).collect(),
             text: word(&row["text"]),
             cut: row["cut"].as_object().map(|cut| (word(&cut["text"]), word(&cut["stop"]))),
-            body: fs::read(format!("{folder}/streams/{}.txt", row["name"].as_str().unwrap())).unwrap(),
+            body: fs::read(format!("{folder}/streams/{}.txt", row["name"].as_str().unwrap()))
+                .unwrap(),
         })
         .collect();
     assert_eq!(recorded.len(), 39);
@@ -77,16 +80,23 @@ pub(crate) fn events(dialect: &str, body: &[u8]) -> Vec<String> {
 
 pub(crate) fn read(dialect: &str, body: &[u8]) -> Answer {
     let mut answer = Answer {
-        names_stop: !matches!(dialect, "gemini" | "ollama.chat" | "ollama.generate" | "tgi" | "openai.responses"),
+        names_stop: !matches!(
+            dialect,
+            "gemini" | "ollama.chat" | "ollama.generate" | "tgi" | "openai.responses"
+        ),
         ..Answer::default()
     };
     for data in events(dialect, body) {
-        assert!(!answer.ended || matches!(dialect, "gemini"), "{dialect}: nothing follows the end: {data}");
+        assert!(
+            !answer.ended || matches!(dialect, "gemini"),
+            "{dialect}: nothing follows the end: {data}"
+        );
         if data == "[DONE]" {
             answer.ended = true;
             continue;
         }
-        let event: Value = serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}"));
+        let event: Value =
+            serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}"));
         answer.take(dialect, &event);
     }
     answer
@@ -117,7 +127,11 @@ impl Answer {
         match dialect {
             "openai.chat" | "openai.completions" => {
                 for choice in event["choices"].as_array().unwrap() {
-                    self.say(if dialect == "openai.chat" { &choice["delta"]["content"] } else { &choice["text"] });
+                    self.say(if dialect == "openai.chat" {
+                        &choice["delta"]["content"]
+                    } else {
+                        &choice["text"]
+                    });
                     self.reason(&choice["finish_reason"], &["stop", "stop_sequence"]);
                     self.name(&choice["stop_reason"]);
                 }
@@ -131,12 +145,17 @@ impl Answer {
                     "response.output_text.delta" => self.say(&event["delta"]),
                     "response.output_text.done" => self.repeats.push(repeat(event)),
                     "response.content_part.done" => self.repeats.push(repeat(&event["part"])),
-                    "response.output_item.done" => self.repeats.push(repeat(&event["item"]["content"][0])),
+                    "response.output_item.done" => {
+                        self.repeats.push(repeat(&event["item"]["content"][0]));
+                    }
                     "response.completed" | "response.incomplete" => {
                         let response = &event["response"];
                         self.repeats.push(repeat(&response["output"][0]["content"][0]));
                         self.reason(&response["status"], &["completed"]);
-                        assert_eq!(event["type"], format!("response.{}", response["status"].as_str().unwrap()));
+                        assert_eq!(
+                            event["type"],
+                            format!("response.{}", response["status"].as_str().unwrap())
+                        );
                         self.usage = Some(response["usage"].clone());
                         self.ended = true;
                         assert_eq!(self.repeats.len(), 4);
@@ -163,7 +182,11 @@ impl Answer {
                 self.usage = Some(event["usageMetadata"].clone());
             }
             "ollama.chat" | "ollama.generate" => {
-                self.say(if dialect == "ollama.chat" { &event["message"]["content"] } else { &event["response"] });
+                self.say(if dialect == "ollama.chat" {
+                    &event["message"]["content"]
+                } else {
+                    &event["response"]
+                });
                 self.reason(&event["done_reason"], &["stop"]);
                 self.ended |= event["done"] == true;
                 self.usage = Some(event["eval_count"].clone());

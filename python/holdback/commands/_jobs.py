@@ -1,9 +1,11 @@
-"""Long work on files for ``holdback truncate``: blocks, worker processes, and a run that can be taken up again.
+"""Long work on files for ``holdback truncate``: blocks, worker processes, and a run that can be
+taken up again.
 
-Beside an output file ``OUT`` stands, while it is being made, the directory ``OUT.unfinished``: a plan, and one finished part for
-each block. A part counts once its counts stand beside it, and both get their names by a rename, so whatever ends the process,
-what is there is whole. When no block is missing the parts are joined, the result takes the output's name, and the directory goes.
-So a run needs room for the output twice, for a while, and the output is never half a file.
+Beside an output file ``OUT`` stands, while it is being made, the directory ``OUT.unfinished``: a
+plan, and one finished part for each block. A part counts once its counts stand beside it, and both
+get their names by a rename, so whatever ends the process, what is there is whole. When no block is
+missing the parts are joined, the result takes the output's name, and the directory goes. So a run
+needs room for the output twice, for a while, and the output is never half a file.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from holdback.commands._jsonl import Fields, Lines, Tally
 LOCK = "lock"
 
 BLOCK_BYTES = 8 << 20
-"""Bytes of JSON lines in a block: some tenths of a second of work, so that progress shows and little is lost by an end."""
+"""Bytes of JSON lines in a block: some tenths of a second of work, so that progress shows and
+little is lost by an end.
+"""
 
 
 @dataclass(frozen=True)
@@ -111,16 +115,26 @@ class Job:
             groups = _parquet.plan_blocks(self.source, fields.column)
             return [Block(self, number, number, number, weight) for number, weight in groups]
         pieces = _jsonl.plan_blocks(self.source, BLOCK_BYTES)
-        return [Block(self, number, begin, end, end - begin) for number, (begin, end) in enumerate(pieces)]
+        return [
+            Block(self, number, begin, end, end - begin)
+            for number, (begin, end) in enumerate(pieces)
+        ]
 
-    def prepare(self, work: Work, *, resume: bool, overwrite: bool) -> AbstractContextManager[object]:
-        """Make the directory of the unfinished run, or find the one to be taken up. Gives the lock on it, to be closed at the end.
+    def prepare(
+        self, work: Work, *, resume: bool, overwrite: bool
+    ) -> AbstractContextManager[object]:
+        """Make the directory of the unfinished run, or find the one to be taken up. Gives the lock
+        on it, to be closed at the end.
 
         Raises:
             CommandError: if there is one that is not to be taken up, that was a different run, or that another process works on.
         """
         stat = self.source.stat()
-        plan = {**work.described(), "input": {"bytes": stat.st_size, "changed": stat.st_mtime_ns}, "block": BLOCK_BYTES}
+        plan = {
+            **work.described(),
+            "input": {"bytes": stat.st_size, "changed": stat.st_mtime_ns},
+            "block": BLOCK_BYTES,
+        }
         plan = json.loads(json.dumps(plan))  # as it will be read again: tuples become lists
         file = self.unfinished / "plan.json"
         there_was = self.unfinished.exists()
@@ -140,7 +154,8 @@ class Job:
             changed = [name for name, value in plan.items() if there.get(name) != value]
             if changed:
                 raise CommandError(
-                    f"{self.unfinished} was made with other {', '.join(changed)}: use --overwrite to begin again", USAGE
+                    f"{self.unfinished} was made with other {', '.join(changed)}: use --overwrite to begin again",
+                    USAGE,
                 )
         _write_whole(file, json.dumps(plan))
         return lock
@@ -183,15 +198,21 @@ def cut_block(work: Work, block: Block) -> Tally:
     partial = block.part.with_suffix(f".partial-{os.getpid()}")
     if block.job.parquet:
         partial.touch()
-        _parquet.cut_group(block.job.source, block.begin, partial, work.stops, work.fields, work.options, tally)
+        _parquet.cut_group(
+            block.job.source, block.begin, partial, work.stops, work.fields, work.options, tally
+        )
     else:
         with block.job.source.open("rb") as source:
             offset, lines = _jsonl.read_block(source, block.begin, block.end)
             try:
                 edited = list(work.lines().edit(lines, offset, tally))
             except _jsonl.BadRowError as error:
-                raise ValueError(f"{block.job.source}, line {_line_at(source, error.offset)}: {error}") from error
-            ends = bool(lines) and _ends_with_newline(source, offset + sum(map(len, lines)) + len(lines) - 1)
+                raise ValueError(
+                    f"{block.job.source}, line {_line_at(source, error.offset)}: {error}"
+                ) from error
+            ends = bool(lines) and _ends_with_newline(
+                source, offset + sum(map(len, lines)) + len(lines) - 1
+            )
         with partial.open("wb") as sink:
             sink.write(b"\n".join(edited) + b"\n" * ends)
     with partial.open("rb+") as written:
@@ -226,8 +247,8 @@ def _write_whole(path: Path, text: str) -> None:
 def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[Block, Tally]]:
     """Do all blocks and give each one's counts as it is done, in any order.
 
-    With one worker they are done here. Otherwise by processes; not more than two blocks for each are under way, so that an end
-    loses little and the blocks of a huge file are no burden.
+    With one worker they are done here. Otherwise by processes; not more than two blocks for each
+    are under way, so that an end loses little and the blocks of a huge file are no burden.
 
     Raises:
         ValueError: for the first row that cannot be read. Finished parts stay.
@@ -239,7 +260,9 @@ def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[
         return
     with ExitStack() as stack:
         # Started afresh, not forked: the caller may have threads.
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin_worker, initargs=(work,))
+        pool = ProcessPoolExecutor(
+            workers, get_context("spawn"), initializer=_begin_worker, initargs=(work,)
+        )
         stack.callback(pool.shutdown, cancel_futures=True)
         waiting = iter(blocks)
         under_way: dict[Future[Tally], Block] = {}
@@ -252,7 +275,8 @@ def run_blocks(work: Work, blocks: list[Block], workers: int) -> Iterator[tuple[
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                     yield under_way.pop(future), future.result()
         except BrokenProcessPool as error:
-            # The pool ends the other workers and waits for them, but before Python 3.12 it misses one that was just being started.
+            # The pool ends the other workers and waits for them, but before Python 3.12 it misses
+            # one that was just being started.
             for worker in active_children():
                 worker.terminate()
             raise CommandError(
@@ -266,7 +290,8 @@ def _submitted(pool: ProcessPoolExecutor, block: Block) -> Future[Tally]:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        # A pool that is just finding out that it is broken has closed its own pipes: "handle is closed", "bad value(s) in fds_to_keep".
+        # A pool that is just finding out that it is broken has closed its own pipes: "handle is
+        # closed", "bad value(s) in fds_to_keep".
         raise BrokenProcessPool(str(error)) from error
 
 

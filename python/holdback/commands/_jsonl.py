@@ -1,7 +1,9 @@
-"""JSON lines for ``holdback truncate``: blocks of whole lines, and lines in which only the texts change.
+"""JSON lines for ``holdback truncate``: blocks of whole lines, and lines in which only the texts
+change.
 
-A line whose texts have nothing to cut leaves as the bytes that came in. In any other line only the strings that are cut are
-written anew; all other bytes stay, so numbers keep their digits and unknown fields their spelling.
+A line whose texts have nothing to cut leaves as the bytes that came in. In any other line only the
+strings that are cut are written anew; all other bytes stay, so numbers keep their digits and
+unknown fields their spelling.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ Cutting: TypeAlias = Callable[[list[str]], tuple[list[str], list[Any]]]
 
 
 class BadRowError(ValueError):
-    """A line that cannot be read. `offset` says where it begins, in bytes from the beginning of what was read."""
+    """A line that cannot be read.
+
+    `offset` says where it begins, in bytes from the beginning of what was read.
+    """
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -63,10 +68,14 @@ def plan_blocks(path: Path, size: int) -> list[tuple[int, int]]:
 
 
 def read_block(source: BinaryIO, begin: int, end: int) -> tuple[int, list[bytes]]:
-    """Where the first line that begins in a block begins, and all of these lines, their ends included."""
+    """Where the first line that begins in a block begins, and all of these lines, their ends
+    included.
+    """
     start = begin
     if begin:
-        source.seek(begin - 1)  # one byte earlier: if that is a line's end, a line begins exactly at `begin`
+        source.seek(
+            begin - 1
+        )  # one byte earlier: if that is a line's end, a line begins exactly at `begin`
         start = begin - 1 + len(source.readline())
     if start >= end:
         return start, []
@@ -128,7 +137,9 @@ class Lines:
                 tally.fired(stop)
                 tally.characters += len(text) - len(short)
         for row_or_line in rows:
-            yield row_or_line if isinstance(row_or_line, bytes) else row_or_line.written(kept, stops)
+            yield (
+                row_or_line if isinstance(row_or_line, bytes) else row_or_line.written(kept, stops)
+            )
 
 
 class _Row:
@@ -171,7 +182,11 @@ class _Row:
         if named is not None:
             told = _dump(_shaped(value, iter(fired), str_of=_other), self.text)
             brace = self.text.rindex("}")
-            at = (*spans[named], told) if named in self.row else (brace, brace, f", {_dump(named, self.text)}: {told}")
+            at = (
+                (*spans[named], told)
+                if named in self.row
+                else (brace, brace, f", {_dump(named, self.text)}: {told}")
+            )
             edits.append(at)
         text = self.text
         for begin, end, new in sorted(edits, reverse=True):
@@ -180,7 +195,10 @@ class _Row:
 
 
 def _spans(text: str) -> dict[str, tuple[int, int]]:
-    """Where the values of an object stand in its text, which is known to be good JSON. Of equal names the last one counts, as in `json`."""
+    """Where the values of an object stand in its text, which is known to be good JSON.
+
+    Of equal names the last one counts, as in `json`.
+    """
     spans = {}
     at = _end(_BLANK, text, text.index("{") + 1)
     while text[at] == '"':
@@ -205,7 +223,9 @@ def _gather(value: Any, texts: list[str], name: str) -> None:
         for item in value:
             _gather(item, texts, name)
     elif value is not None:
-        raise ValueError(f"field {name!r} holds {json.dumps(value)[:40]}, not a string or a list of strings")
+        raise ValueError(
+            f"field {name!r} holds {json.dumps(value)[:40]}, not a string or a list of strings"
+        )
 
 
 def _shaped(value: Any, items: Iterator[Any], *, str_of: Callable[[str, Any], Any]) -> Any:
@@ -224,7 +244,9 @@ def _other(_text: str, stop: Any) -> Any:
 
 
 def _dump(value: Any, line: str) -> str:
-    """The value as JSON, in ASCII if the line is; also if it has a lone surrogate, which only an escape can write."""
+    """The value as JSON, in ASCII if the line is; also if it has a lone surrogate, which only an
+    escape can write.
+    """
     if not line.isascii():
         written = json.dumps(value, ensure_ascii=False)
         if not any("\ud800" <= character <= "\udfff" for character in written):

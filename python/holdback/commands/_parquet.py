@@ -1,7 +1,8 @@
-"""Parquet for ``holdback truncate``: a block is a row group, a part is an Arrow stream, the output has the input's row groups.
+"""Parquet for ``holdback truncate``: a block is a row group, a part is an Arrow stream, the output
+has the input's row groups.
 
-The output keeps the schema with its metadata, the order of the rows and each column's compression. Statistics are written anew;
-bloom filters and page indexes are not.
+The output keeps the schema with its metadata, the order of the rows and each column's compression.
+Statistics are written anew; bloom filters and page indexes are not.
 """
 
 from __future__ import annotations
@@ -38,8 +39,12 @@ def plan_blocks(path: Path, column: str) -> list[tuple[int, int]]:
         with pa.parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             if column not in names:
-                raise ValueError(f"{path} has no column {column!r}; it has {', '.join(map(repr, names))}")
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+                raise ValueError(
+                    f"{path} has no column {column!r}; it has {', '.join(map(repr, names))}"
+                )
+            groups = [
+                file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)
+            ]
     except pa.ArrowException as error:
         raise ValueError(f"{path} cannot be read as Parquet: {error}") from error
     return [
@@ -49,7 +54,13 @@ def plan_blocks(path: Path, column: str) -> list[tuple[int, int]]:
 
 
 def cut_group(
-    source: Path, group: int, part: Path, stops: StopSet, fields: Fields, options: dict[str, Any], tally: Tally
+    source: Path,
+    group: int,
+    part: Path,
+    stops: StopSet,
+    fields: Fields,
+    options: dict[str, Any],
+    tally: Tally,
 ) -> None:
     """Write a row group, cut, as an Arrow stream.
 
@@ -65,12 +76,22 @@ def cut_group(
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                 table = pa.Table.from_batches([batch], file.schema_arrow)
                 stop_column = fields.stop_column or _unused(table.column_names)
-                done = truncate_table(table, stops, fields.column, stop_column=stop_column, **options)
-                _count(table.column(fields.column), done.column(fields.column), done.column(stop_column), tally, pa)
+                done = truncate_table(
+                    table, stops, fields.column, stop_column=stop_column, **options
+                )
+                _count(
+                    table.column(fields.column),
+                    done.column(fields.column),
+                    done.column(stop_column),
+                    tally,
+                    pa,
+                )
                 if fields.stop_column is None:
                     done = done.drop_columns([stop_column])
                 if writer is None:
-                    writer = pa.ipc.new_stream(sink, done.schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
+                    writer = pa.ipc.new_stream(
+                        sink, done.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+                    )
                 writer.write_table(done)
             if writer is not None:
                 writer.close()
@@ -96,7 +117,9 @@ def join(source: Path, parts: Iterable[Path], joined: Path) -> None:
                 continue
             with pa.memory_map(str(part)) as mapped, pa.ipc.open_stream(mapped) as stream:
                 if writer is None:
-                    writer = pa.parquet.ParquetWriter(joined, stream.schema, compression=codecs or "snappy")
+                    writer = pa.parquet.ParquetWriter(
+                        joined, stream.schema, compression=codecs or "snappy"
+                    )
                 table = stream.read_all()
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
         if writer is None:
@@ -119,7 +142,11 @@ def _count(before: Any, after: Any, fired: Any, tally: Tally, pa: Any) -> None:
 
     tally.rows += len(before)
     while pa.types.is_nested(before.type):
-        before, after, fired = pc.list_flatten(before), pc.list_flatten(after), pc.list_flatten(fired)
+        before, after, fired = (
+            pc.list_flatten(before),
+            pc.list_flatten(after),
+            pc.list_flatten(fired),
+        )
     tally.texts += len(before) - before.null_count
 
     def characters(column: Any) -> int:

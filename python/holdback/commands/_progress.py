@@ -11,7 +11,8 @@ BAR, REDRAW = 24, 0.1  # characters; seconds
 
 
 class Progress:
-    """Shows how much of `total` bytes is done, how fast, and how long the rest will take; nothing if there is no terminal.
+    """Shows how much of `total` bytes is done, how fast, and how long the rest will take; nothing
+    if there is no terminal.
 
     Args:
         total: bytes to do in all.
@@ -42,7 +43,9 @@ class Progress:
         fresh = self.done - self.before
         if seconds > 0 and fresh:
             left = (self.total - self.done) * seconds / fresh
-            line += f"  {fresh / seconds / 1e6:,.1f} MB/s  {int(left) // 60}:{int(left) % 60:02} left"
+            line += (
+                f"  {fresh / seconds / 1e6:,.1f} MB/s  {int(left) // 60}:{int(left) % 60:02} left"
+            )
         return line
 
     def _draw(self, line: str) -> None:
@@ -54,7 +57,10 @@ class Progress:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _at: TracebackType | None,
     ) -> None:
         if self.shown and self.drawn:
             self._draw("")

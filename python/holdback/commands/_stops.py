@@ -1,8 +1,9 @@
 r"""Stops on a command line: the options that bring them and the escapes they may use.
 
-A shell cannot easily type a newline, and an invisible character is worse than an escape, so stops are written with the
-escapes that C, JSON and Python share: ``\n \t \r \0 \\ \xHH \uHHHH \UHHHHHHHH``. A number is a code point, never a
-byte; two ``\u`` halves of a surrogate pair make one character, as in JSON. Any other escape is an error.
+A shell cannot easily type a newline, and an invisible character is worse than an escape, so stops
+are written with the escapes that C, JSON and Python share: ``\n \t \r \0 \\ \xHH \uHHHH
+\UHHHHHHHH``. A number is a code point, never a byte; two ``\u`` halves of a surrogate pair make one
+character, as in JSON. Any other escape is an error.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr0\\])|(.?))", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([ntr0\\])|(.?))", re.DOTALL
+)
 
-# A file is JSON when it opens like a list of strings. A plain "[" would take in "[INST]", a stop of many chat formats.
+# A file is JSON when it opens like a list of strings. A plain "[" would take in "[INST]", a stop of
+# many chat formats.
 _JSON_LIST = re.compile(r'\s*\[\s*["\]]')
 
 
@@ -37,7 +41,9 @@ def unescape(text: str) -> str:
         number = found[1] or found[2] or found[3]
         if number:
             if int(number, 16) > 0x10FFFF:
-                raise ValueError(f"{found[0]} at character {found.start()} of {quoted} is beyond the last code point")
+                raise ValueError(
+                    f"{found[0]} at character {found.start()} of {quoted} is beyond the last code point"
+                )
             return chr(int(number, 16))
         if found[4]:
             return _LETTERS[found[4]]
@@ -50,12 +56,14 @@ def unescape(text: str) -> str:
         )
 
     plain = _ESCAPE.sub(character, text)
-    # Joins the halves of a surrogate pair and leaves a lone one alone: the stop list has its own error for that.
+    # Joins the halves of a surrogate pair and leaves a lone one alone: the stop list has its own
+    # error for that.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def read_stops_file(name: str) -> list[str]:
-    """The stops of a file: a JSON list of strings, or one stop a line, with the escapes of :func:`unescape`.
+    """The stops of a file: a JSON list of strings, or one stop a line, with the escapes of
+    :func:`unescape`.
 
     Lines end in LF or CRLF; everything else in a line, also white space, belongs to the stop.
 
@@ -127,10 +135,20 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def add_stop_options(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--stop`` and ``--stops-file``; ``args.stops`` is the list in the order given, ``None`` without any."""
-    group = parser.add_argument_group("stops", r"literal text with the escapes \n \t \r \0 \\ \xHH \uHHHH \UHHHHHHHH")
+    """Declare ``--stop`` and ``--stops-file``; ``args.stops`` is the list in the order given,
+    ``None`` without any.
+    """
+    group = parser.add_argument_group(
+        "stops", r"literal text with the escapes \n \t \r \0 \\ \xHH \uHHHH \UHHHHHHHH"
+    )
     group.add_argument(
-        "-s", "--stop", dest="stops", action="extend", type=_stop, metavar="TEXT", help="a stop; may be repeated"
+        "-s",
+        "--stop",
+        dest="stops",
+        action="extend",
+        type=_stop,
+        metavar="TEXT",
+        help="a stop; may be repeated",
     )
     group.add_argument(
         "--stops-file",
@@ -143,52 +161,61 @@ def add_stop_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_scope_options(parser: argparse.ArgumentParser, *, chunks: bool = True) -> None:
-    """Declare where stops count: arming, regions, markers kept whole (sections 7 to 9 of the semantics page).
+    """Declare where stops count: arming, regions, markers kept whole (sections 7 to 9 of the
+    semantics page).
 
     Without `chunks`, for whole texts, the options that say when text goes out are left out.
     """
     group = parser.add_argument_group("scope", "where stops count; markers use the same escapes")
     group.add_argument(
-        "--arm-after-chars",
+        "--min-chars",
         type=whole_number(0),
         metavar="N",
         help="ignore every stop that ends within the first N characters",
     )
     group.add_argument(
-        "--asleep-inside",
+        "--ignore-inside",
         action="append",
         nargs=2,
         type=_marker,
         metavar=("OPEN", "CLOSE"),
         help="ignore stops between these markers, such as '<think>' '</think>'; may be repeated",
     )
-    group.add_argument("--start-asleep", action="store_true", help="begin inside the first --asleep-inside region")
-    parser.set_defaults(keep_whole=None, keep_regions_whole=False)
+    group.add_argument(
+        "--start-inside", action="store_true", help="begin inside the first --ignore-inside region"
+    )
+    parser.set_defaults(atomic=None, keep_regions_whole=False)
     if not chunks:
         return
     group.add_argument(
-        "--keep-whole",
+        "--atomic",
         action="append",
         type=_marker,
         metavar="MARKER",
         help="never write half of this marker; may be repeated",
     )
-    group.add_argument("--keep-regions-whole", action="store_true", help="the same for every marker of --asleep-inside")
+    group.add_argument(
+        "--keep-regions-whole",
+        action="store_true",
+        help="the same for every marker of --ignore-inside",
+    )
 
 
 def scope_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of ``StopSet.stream`` that :func:`add_scope_options` brought; absent ones are left out."""
+    """The keyword arguments of ``StopSet.stream`` that :func:`add_scope_options` brought; absent
+    ones are left out.
+    """
     options: dict[str, Any] = {}
-    if args.arm_after_chars is not None:
-        options["arm_after_chars"] = args.arm_after_chars
-    regions = [(opener, closer) for opener, closer in args.asleep_inside or []]
+    if args.min_chars is not None:
+        options["min_chars"] = args.min_chars
+    regions = [(opener, closer) for opener, closer in args.ignore_inside or []]
     if regions:
-        options["asleep_inside"] = regions
-    if args.start_asleep:
-        options["start_asleep"] = True
-    whole = list(args.keep_whole or [])
+        options["ignore_inside"] = regions
+    if args.start_inside:
+        options["start_inside"] = True
+    whole = list(args.atomic or [])
     if args.keep_regions_whole:
         whole += [marker for region in regions for marker in region]
     if whole:
-        options["keep_whole"] = whole
+        options["atomic"] = whole
     return options

@@ -1,10 +1,11 @@
 """``holdback cut``: standard input to standard output up to the first stop, as it arrives.
 
-Nothing waits but a possible stop: whatever one read brings is matched and written before the next read. Bytes are read,
-text is matched, UTF-8 is written. On a match the command ends at once and reads no further, so a producer that goes on
-is told by its broken pipe.
+Nothing waits but a possible stop: whatever one read brings is matched and written before the next
+read. Bytes are read, text is matched, UTF-8 is written. On a match the command ends at once and
+reads no further, so a producer that goes on is told by its broken pipe.
 
-An interrupt (Ctrl-C) or an error writes nothing more: held text may be the first half of a stop, so it stays back.
+An interrupt (Ctrl-C) or an error writes nothing more: held text may be the first half of a stop, so
+it stays back.
 """
 
 from __future__ import annotations
@@ -18,15 +19,22 @@ from collections.abc import Iterator
 
 from holdback import StopMatch, StopSet, StopStream
 from holdback.cli import COMMANDS, USAGE, CommandError, say_json
-from holdback.commands._stops import add_scope_options, add_stop_options, scope_options, whole_number
+from holdback.commands._stops import (
+    add_scope_options,
+    add_stop_options,
+    scope_options,
+    whole_number,
+)
 
-# What one read may bring. A pipe holds 64 KiB on Linux; more would only make the first output of a file later.
+# What one read may bring. A pipe holds 64 KiB on Linux; more would only make the first output of a
+# file later.
 READ_BYTES = 65536
 MOST_BYTES = 16 << 20  # reading makes room for all that it may read
 
 
 class Report:
-    """What ``--report`` prints: the stop and where (characters), why the copy ended, and how many bytes went by.
+    """What ``--report`` prints: the stop and where (characters), why the copy ended, and how many
+    bytes went by.
 
     A plain class: ``dataclasses`` alone would make the start of the command a third longer.
     """
@@ -43,7 +51,12 @@ class Report:
     def found(self, match: StopMatch[str]) -> None:
         """Take over what a match tells."""
         self.ended = "stop"
-        self.stop, self.index, self.start, self.end = match.stop, match.index, match.start, match.end
+        self.stop, self.index, self.start, self.end = (
+            match.stop,
+            match.index,
+            match.start,
+            match.end,
+        )
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,7 +68,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="Exit codes: 0 a stop was found or the input ended; 1 reading, writing or decoding failed; "
         "2 wrong usage; 130 interrupted; 141 the reader of the output went away.",
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the input; - or none: standard input")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the input; - or none: standard input"
+    )
     add_stop_options(parser)
     parser.add_argument("--include-stop", action="store_true", help="write the stop too")
     parser.add_argument(
@@ -72,11 +87,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_scope_options(parser)
     parser.add_argument(
-        "--chunk", type=whole_number(1), default=READ_BYTES, metavar="N", help="read at most N bytes at a time"
+        "--chunk",
+        type=whole_number(1),
+        default=READ_BYTES,
+        metavar="N",
+        help="read at most N bytes at a time",
     )
-    parser.add_argument("--report", action="store_true", help="say on standard error what ended it: one line of JSON")
     parser.add_argument(
-        "--steps", action="store_true", help="say on standard error what each read brought, sent on and held: JSON"
+        "--report",
+        action="store_true",
+        help="say on standard error what ended it: one line of JSON",
+    )
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="say on standard error what each read brought, sent on and held: JSON",
     )
     parser.set_defaults(run=run)
 
@@ -87,7 +112,9 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("no stop given: use --stop or --stops-file", USAGE)
     try:
         stops = StopSet(args.stops, tie=args.tie)
-        stream = stops.stream(include_stop=args.include_stop, errors=args.errors, **scope_options(args))
+        stream = stops.stream(
+            include_stop=args.include_stop, errors=args.errors, **scope_options(args)
+        )
     except ValueError as error:
         raise CommandError(str(error), USAGE) from error
     report = Report()
@@ -115,21 +142,32 @@ def _copy(stream: StopStream[str], source: int, size: int, report: Report, *, st
         try:
             emit, match = stream.feed(chunk)
         except UnicodeDecodeError as error:
-            # The stream is as it was before the chunk, which has no stop in front of the bad bytes. What stands there goes out.
+            # The stream is as it was before the chunk, which has no stop in front of the bad bytes.
+            # What stands there goes out.
             begin = report.bytes_read - len(error.object) + error.start
             waiting = len(error.object) - len(chunk)
             _write(stream.feed(chunk[: max(0, error.start - waiting)])[0], report)
-            raise CommandError(f"invalid UTF-8 at byte {begin} of the input: {error.reason}") from error
+            raise CommandError(
+                f"invalid UTF-8 at byte {begin} of the input: {error.reason}"
+            ) from error
         _write(emit, report)
         if steps:
-            say_json({"read": chunk.decode("utf-8", "backslashreplace"), "wrote": emit, "held": stream.held})
+            say_json(
+                {
+                    "read": chunk.decode("utf-8", "backslashreplace"),
+                    "wrote": emit,
+                    "held": stream.held,
+                }
+            )
         if match:
             report.found(match)
             return
     try:
         rest = stream.flush()
     except UnicodeDecodeError as error:
-        raise CommandError(f"the input ends inside a character (byte {report.bytes_read})") from error
+        raise CommandError(
+            f"the input ends inside a character (byte {report.bytes_read})"
+        ) from error
     _write(rest, report)
     if steps:
         say_json({"read": None, "wrote": rest, "held": ""})
@@ -139,7 +177,10 @@ def _copy(stream: StopStream[str], source: int, size: int, report: Report, *, st
 
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[int]:
-    """The file descriptor of the input. Python's own file objects would wait until their buffer is full."""
+    """The file descriptor of the input.
+
+    Python's own file objects would wait until their buffer is full.
+    """
     if name == "-":
         yield 0
         return

@@ -19,11 +19,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Say which stop fired in the text of FILE or standard input, or for each stop why it did not.",
         epilog="Exit codes: 0 the text was read; 1 reading failed; 2 wrong usage.",
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or none: standard input")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the text; - or none: standard input"
+    )
     add_stop_options(parser)
-    parser.add_argument("--arm-after-chars", type=whole_number(0), default=0, metavar="N", help="as for cut")
-    parser.add_argument("--asleep-inside", action="append", nargs=2, metavar=("OPEN", "CLOSE"), help="as for cut")
-    parser.add_argument("--start-asleep", action="store_true", help="as for cut")
+    parser.add_argument(
+        "--min-chars", type=whole_number(0), default=0, metavar="N", help="as for cut"
+    )
+    parser.add_argument(
+        "--ignore-inside", action="append", nargs=2, metavar=("OPEN", "CLOSE"), help="as for cut"
+    )
+    parser.add_argument("--start-inside", action="store_true", help="as for cut")
     parser.add_argument("--json", action="store_true", help="print the explanation as JSON")
     parser.set_defaults(run=run)
 
@@ -36,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
         explanation = explain(
             read_input(args.file),
             args.stops,
-            asleep_inside=args.asleep_inside,
-            start_asleep=args.start_asleep,
-            arm_after_chars=args.arm_after_chars,
+            ignore_inside=args.ignore_inside,
+            start_inside=args.start_inside,
+            min_chars=args.min_chars,
         )
     except ValueError as error:
         raise CommandError(str(error), USAGE) from error

@@ -1,4 +1,6 @@
-"""``holdback lint``: check a list of stops before it is used. Exit code 1 when there are errors, so that it serves in CI."""
+"""``holdback lint``: check a list of stops before it is used. Exit code 1 when there are errors, so
+that it serves in CI.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="Exit codes: 0 no errors; 1 errors (with --strict also warnings); 2 wrong usage.",
     )
     add_stop_options(parser)
-    parser.add_argument("--provider", metavar="NAME", help="the system that gets the stops: its limits count too")
+    parser.add_argument(
+        "--provider", metavar="NAME", help="the system that gets the stops: its limits count too"
+    )
     parser.add_argument("--model", metavar="NAME", help="the model there; some take no stops")
     parser.add_argument("--facts", metavar="FILE", help="provider facts of your own, as JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 1 on warnings too")
@@ -47,6 +51,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(f"{finding.severity}: {finding.message} [{finding.code}]\n    {finding.remedy}")
-        told = [f"{counts[severity]} {severity}{'s'[: counts[severity] != 1]}" for severity in SEVERITIES]
+        told = [
+            f"{counts[severity]} {severity}{'s'[: counts[severity] != 1]}"
+            for severity in SEVERITIES
+        ]
         print(", ".join(told))
     return int(bool(counts["error"] or (args.strict and counts["warning"])))

@@ -1,7 +1,8 @@
-"""``holdback serve``: a gateway between clients and models, for any stops on any model. Its manual is docs/serve.md.
+"""``holdback serve``: a gateway between clients and models, for any stops on any model. Its manual
+is docs/serve.md.
 
-Options override what the file of ``--config`` says. It runs until SIGTERM or Ctrl-C, lets open streams end (``drain_timeout``), and
-writes one line of JSON for each request to standard error.
+Options override what the file of ``--config`` says. It runs until SIGTERM or Ctrl-C, lets open
+streams end (``drain_timeout``), and writes one line of JSON for each request to standard error.
 """
 
 from __future__ import annotations
@@ -33,10 +34,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a system to forward to, such as openai=https://api.openai.com or big:vllm=http://gpu-1:8000; may be repeated. "
         "PROVIDER says whose limits on stops hold; without it, and if NAME is no known one, all stops are enforced here",
     )
-    parser.add_argument("--config", metavar="FILE", help="a TOML file with these and more settings, see docs/serve.md")
-    parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1:8080; port 0: any)")
     parser.add_argument(
-        "--demo", action="store_true", help="add an upstream that streams canned answers in every dialect"
+        "--config",
+        metavar="FILE",
+        help="a TOML file with these and more settings, see docs/serve.md",
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="where to listen (default: 127.0.0.1:8080; port 0: any)",
+    )
+    parser.add_argument(
+        "--demo",
+        action="store_true",
+        help="add an upstream that streams canned answers in every dialect",
     )
     group = parser.add_argument_group("how answers are cut")
     group.add_argument(
@@ -52,16 +63,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     group.add_argument(
         "--send-unnamed",
-        dest="name_stops",
+        dest="must_name",
         action="store_false",
         default=None,
         help="send as many stops as the upstream takes, also if it does not say which one fired",
     )
     group = parser.add_argument_group("limits")
-    group.add_argument("--max-streams", type=int, metavar="N", help="requests in flight (default: 10000)")
-    group.add_argument("--idle-timeout", type=float, metavar="S", help="longest silence of an upstream (default: 600)")
     group.add_argument(
-        "--drain-timeout", type=float, metavar="S", help="how long streams go on after SIGTERM (default: 30)"
+        "--max-streams", type=int, metavar="N", help="requests in flight (default: 10000)"
+    )
+    group.add_argument(
+        "--idle-timeout",
+        type=float,
+        metavar="S",
+        help="longest silence of an upstream (default: 600)",
+    )
+    group.add_argument(
+        "--drain-timeout",
+        type=float,
+        metavar="S",
+        help="how long streams go on after SIGTERM (default: 30)",
     )
     parser.set_defaults(run=run)
 
@@ -81,9 +102,13 @@ def run(args: argparse.Namespace) -> int:
     except MissingExtraError as error:
         raise CommandError(str(error)) from error
     except ValueError as error:
-        raise CommandError(f"{args.config}: {error}" if args.config else str(error), USAGE) from error
+        raise CommandError(
+            f"{args.config}: {error}" if args.config else str(error), USAGE
+        ) from error
     if not config.upstreams and not args.demo:
-        raise CommandError("no upstream given: use --upstream NAME=URL, --config FILE or --demo", USAGE)
+        raise CommandError(
+            "no upstream given: use --upstream NAME=URL, --config FILE or --demo", USAGE
+        )
     try:
         return serve(config, demo=args.demo)
     except MissingExtraError as error:
@@ -94,7 +119,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _given(args: argparse.Namespace, names: set[str]) -> dict[str, Any]:
     """The settings among the arguments that were given."""
-    return {name: value for name, value in vars(args).items() if name in names and value is not None}
+    return {
+        name: value for name, value in vars(args).items() if name in names and value is not None
+    }
 
 
 def _read(name: str) -> str:

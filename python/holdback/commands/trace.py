@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from holdback import StopSet, Trace, trace
 from holdback.cli import COMMANDS, USAGE, CommandError, say
 from holdback.commands._input import read_input
-from holdback.commands._stops import add_scope_options, add_stop_options, scope_options, whole_number
+from holdback.commands._stops import (
+    add_scope_options,
+    add_stop_options,
+    scope_options,
+    whole_number,
+)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,13 +27,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "A chunk is a line, its end included, unless an option says otherwise.",
         epilog="Exit codes: 0 shown; 1 reading or writing failed; 2 wrong usage.",
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="the text; - or none: standard input")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="the text; - or none: standard input"
+    )
     add_stop_options(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--chunk", type=whole_number(1), metavar="N", help="chunks of N bytes")
-    how.add_argument("--json-chunks", action="store_true", help="the input is a JSON list of strings, one a chunk")
+    how.add_argument(
+        "--json-chunks",
+        action="store_true",
+        help="the input is a JSON list of strings, one a chunk",
+    )
     parser.add_argument("--include-stop", action="store_true", help="send the stop on too")
-    parser.add_argument("--tie", choices=["longest", "first"], default="longest", help="which stop wins a tie")
+    parser.add_argument(
+        "--tie", choices=["longest", "first"], default="longest", help="which stop wins a tie"
+    )
     add_scope_options(parser)
     out = parser.add_mutually_exclusive_group()
     out.add_argument("--json", action="store_true", help="print the trace as JSON")

@@ -1,8 +1,9 @@
-"""``holdback truncate``: cut the texts of finished work, in JSON lines or Parquet files of any size.
+"""``holdback truncate``: cut the texts of finished work, in JSON lines or Parquet files of any
+size.
 
-With an output, files are read in blocks by several processes and an interrupted run can be taken up again; without one,
-JSON lines go from standard input (or a file) to standard output. Standard error gets a progress bar, if it is a terminal, and
-the counts at the end.
+With an output, files are read in blocks by several processes and an interrupted run can be taken up
+again; without one, JSON lines go from standard input (or a file) to standard output. Standard error
+gets a progress bar, if it is a terminal, and the counts at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from holdback.cli import COMMANDS, USAGE, CommandError, say, say_json
 from holdback.commands._jobs import Job, Work, run_blocks
 from holdback.commands._jsonl import BadRowError, Fields, Tally
 from holdback.commands._progress import Progress
-from holdback.commands._stops import add_scope_options, add_stop_options, scope_options, whole_number
+from holdback.commands._stops import (
+    add_scope_options,
+    add_stop_options,
+    scope_options,
+    whole_number,
+)
 
 PARQUET = (".parquet", ".pq")
 COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
@@ -37,7 +43,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="Exit codes: 0 done; 1 a row could not be read, or reading or writing failed; 2 wrong usage; 130 interrupted.",
     )
     parser.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE", help="the rows; - or none: JSON lines from standard input"
+        "files",
+        nargs="*",
+        default=["-"],
+        metavar="FILE",
+        help="the rows; - or none: JSON lines from standard input",
     )
     parser.add_argument(
         "-o",
@@ -45,13 +55,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="PATH",
         help="the output file, or for several inputs the directory of the outputs; none: JSON lines to standard output",
     )
-    parser.add_argument("--column", default="text", metavar="NAME", help="the field to cut (default: %(default)s)")
     parser.add_argument(
-        "--stop-column", metavar="NAME", help="write the stop that fired into this field, null if none did"
+        "--column", default="text", metavar="NAME", help="the field to cut (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stop-column",
+        metavar="NAME",
+        help="write the stop that fired into this field, null if none did",
     )
     add_stop_options(parser)
     parser.add_argument("--include-stop", action="store_true", help="keep the stop in the text")
-    parser.add_argument("--tie", choices=["longest", "first"], default="longest", help="which stop wins a tie")
+    parser.add_argument(
+        "--tie", choices=["longest", "first"], default="longest", help="which stop wins a tie"
+    )
     add_scope_options(parser, chunks=False)
     parser.add_argument(
         "--format",
@@ -59,11 +75,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="of the files; by default Parquet if the name ends in .parquet or .pq",
     )
     parser.add_argument(
-        "--workers", type=whole_number(1), metavar="N", help="processes, with an output (default: one for each CPU)"
+        "--workers",
+        type=whole_number(1),
+        metavar="N",
+        help="processes, with an output (default: one for each CPU)",
     )
-    parser.add_argument("--keep-bad", action="store_true", help="copy rows that cannot be read, and count them")
+    parser.add_argument(
+        "--keep-bad", action="store_true", help="copy rows that cannot be read, and count them"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--resume", action="store_true", help="go on with an unfinished run; finished outputs stay")
+    how.add_argument(
+        "--resume", action="store_true", help="go on with an unfinished run; finished outputs stay"
+    )
     how.add_argument("--overwrite", action="store_true", help="replace outputs and unfinished runs")
     parser.add_argument("--json", action="store_true", help="say the counts as one line of JSON")
     parser.set_defaults(run=run)
@@ -96,7 +119,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-# --- files to files ----------------------------------------------------------------------------------------------------
+# --- files to files
+# ----------------------------------------------------------------------------------------------------
 
 
 def _run_jobs(work: Work, args: argparse.Namespace) -> Tally:
@@ -106,11 +130,16 @@ def _run_jobs(work: Work, args: argparse.Namespace) -> Tally:
 
 def _run_locked(work: Work, args: argparse.Namespace, locks: ExitStack) -> Tally:
     jobs = _jobs(args)
-    jobs = [job for job in jobs if not (args.resume and job.output.exists() and not job.unfinished.exists())]
+    jobs = [
+        job
+        for job in jobs
+        if not (args.resume and job.output.exists() and not job.unfinished.exists())
+    ]
     for job in jobs:
         if job.output.exists() and not (args.overwrite or args.resume):
             raise CommandError(
-                f"{job.output} exists: use --overwrite to replace it, or --resume to skip what is done", USAGE
+                f"{job.output} exists: use --overwrite to replace it, or --resume to skip what is done",
+                USAGE,
             )
     planned = {job: job.blocks(work.fields) for job in jobs}
     for job in jobs:
@@ -150,12 +179,18 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     output = Path(args.output)
     for source in sources:
         if str(source) == "-":
-            raise CommandError("standard input cannot be taken up again: leave out --output, or name a file", USAGE)
+            raise CommandError(
+                "standard input cannot be taken up again: leave out --output, or name a file", USAGE
+            )
         if not source.is_file():
-            raise CommandError(f"cannot open {source}: {'a directory' if source.is_dir() else 'no such file'}", USAGE)
+            raise CommandError(
+                f"cannot open {source}: {'a directory' if source.is_dir() else 'no such file'}",
+                USAGE,
+            )
         if args.format is None and source.suffix in COMPRESSED:
             raise CommandError(
-                f"{source} is compressed: unpack it into a pipe, as in `zcat {source} | holdback truncate ...`", USAGE
+                f"{source} is compressed: unpack it into a pipe, as in `zcat {source} | holdback truncate ...`",
+                USAGE,
             )
     several = len(sources) > 1 or output.is_dir() or args.output.endswith(("/", os.sep))
     if several:
@@ -168,7 +203,9 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     for job in jobs:
         target = job.output.resolve()
         if target in taken:
-            raise CommandError(f"{taken[target]} and {job.source} would both be written to {job.output}", USAGE)
+            raise CommandError(
+                f"{taken[target]} and {job.source} would both be written to {job.output}", USAGE
+            )
         if target in {source.resolve() for source in sources}:
             raise CommandError(f"{job.output} is an input: name another output", USAGE)
         taken[target] = job.source
@@ -183,7 +220,8 @@ def _cpus() -> int:
         return os.cpu_count() or 1
 
 
-# --- a pipe --------------------------------------------------------------------------------------------------------------
+# --- a pipe
+# --------------------------------------------------------------------------------------------------------------
 
 
 def _run_stream(work: Work, args: argparse.Namespace) -> Tally:
@@ -192,7 +230,9 @@ def _run_stream(work: Work, args: argparse.Namespace) -> Tally:
     tally = Tally()
     for name in args.files:
         if args.format == "parquet" or (args.format is None and name.lower().endswith(PARQUET)):
-            raise CommandError(f"{name}: Parquet cannot be written to standard output: use --output", USAGE)
+            raise CommandError(
+                f"{name}: Parquet cannot be written to standard output: use --output", USAGE
+            )
         if name == "-":
             _copy(work, sys.stdin.buffer, "standard input", tally)
         else:
@@ -219,7 +259,8 @@ def _copy(work: Work, source: BinaryIO, name: str, tally: Tally) -> None:
     sink.flush()
 
 
-# --- counts --------------------------------------------------------------------------------------------------------------
+# --- counts
+# --------------------------------------------------------------------------------------------------------------
 
 
 def _tell(tally: Tally, *, as_json: bool) -> None:

@@ -1,7 +1,8 @@
 """Columns of texts in Arrow memory: what the adapters for pyarrow, Polars and Ray share.
 
-A column is a string type (`string`, `large_string`, `string_view`, or a dictionary of one of them), or a list type of such a
-column, nested as deep as one likes: several answers to one prompt. Nulls stay nulls. A column keeps its type.
+A column is a string type (`string`, `large_string`, `string_view`, or a dictionary of one of them),
+or a list type of such a column, nested as deep as one likes: several answers to one prompt. Nulls
+stay nulls. A column keeps its type.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def need_pyarrow() -> Any:
 
 
 def truncate_array(column: Any, stops: StopSet, **options: Any) -> tuple[Any, Any]:
-    """The texts of a column up to their first stop, and a column of the same shape with those stops (null: none fired).
+    """The texts of a column up to their first stop, and a column of the same shape with those stops
+    (null: none fired).
 
     Args:
         column: a `pyarrow.Array` or `pyarrow.ChunkedArray`, or any object with the Arrow C interface.
@@ -58,19 +60,26 @@ def truncate_array(column: Any, stops: StopSet, **options: Any) -> tuple[Any, An
 def truncate_table(
     table: pa.Table, stops: StopSet, column: str, *, stop_column: str | None = None, **options: Any
 ) -> tuple[pa.Table, Any]:
-    """The table with one column cut, the stops that fired in another one if it is named; and these stops, also by themselves.
+    """The table with one column cut, the stops that fired in another one if it is named; and these
+    stops, also by themselves.
 
     Raises:
         KeyError: if there is no such column; it says which there are.
     """
     at = table.schema.get_field_index(column)
     if at < 0:
-        raise KeyError(f"no column {column!r}; there are {', '.join(map(repr, table.column_names))}")
+        raise KeyError(
+            f"no column {column!r}; there are {', '.join(map(repr, table.column_names))}"
+        )
     texts, fired = truncate_array(table.column(at), stops, **options)
     table = table.set_column(at, table.schema.field(at), texts)
     if stop_column is not None:
         there = table.schema.get_field_index(stop_column)
-        table = table.append_column(stop_column, fired) if there < 0 else table.set_column(there, stop_column, fired)
+        table = (
+            table.append_column(stop_column, fired)
+            if there < 0
+            else table.set_column(there, stop_column, fired)
+        )
     return table, fired
 
 
@@ -106,18 +115,25 @@ def _lists(column: Any, stops: StopSet, options: dict[str, Any], pa: Any) -> tup
     # A null list may have values behind it; `flatten` leaves them out, so lengths are counted anew.
     texts, fired = truncate_array(column.flatten(), stops, **options)
     if pa.types.is_fixed_size_list(kind) and not column.null_count:
-        whole = [pa.FixedSizeListArray.from_arrays(values, kind.list_size) for values in (texts, fired)]
+        whole = [
+            pa.FixedSizeListArray.from_arrays(values, kind.list_size) for values in (texts, fired)
+        ]
     else:
         lengths = pa.compute.fill_null(pa.compute.list_value_length(column), 0)
         ends = pa.compute.cumulative_sum(lengths.cast(pa.int64()))
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
         mask = pa.compute.is_null(column)
-        whole = [pa.LargeListArray.from_arrays(offsets, values, mask=mask) for values in (texts, fired)]
+        whole = [
+            pa.LargeListArray.from_arrays(offsets, values, mask=mask) for values in (texts, fired)
+        ]
     return whole[0].cast(kind), whole[1].cast(_like(kind, pa))
 
 
 def _texts(column: Any, stops: StopSet, options: dict[str, Any], pa: Any) -> tuple[Any, Any]:
-    """Strings: the core reads the column where it lies, and makes no Python object of a text. Uncut, it is the very column."""
+    """Strings: the core reads the column where it lies, and makes no Python object of a text.
+
+    Uncut, it is the very column.
+    """
     kept, matches = stops.truncate_many(column, **options)
     fired = pa.array([None if match is None else match.stop for match in matches], pa.string())
     if fired.null_count == len(fired):

@@ -1,7 +1,9 @@
-"""What a request to a model asks for, as far as stops are concerned: shared by the adapters that see HTTP requests.
+"""What a request to a model asks for, as far as stops are concerned: shared by the adapters that
+see HTTP requests.
 
-A request is understood by its path and its JSON body. One that is not understood (another path, another shape, stops that cannot be
-compiled) is `None` here, and whoever asked passes it on untouched: the provider's own error is better than ours.
+A request is understood by its path and its JSON body. One that is not understood (another path,
+another shape, stops that cannot be compiled) is `None` here, and whoever asked passes it on
+untouched: the provider's own error is better than ours.
 """
 
 from __future__ import annotations
@@ -52,11 +54,13 @@ _ASSUMED: dict[Dialect, str] = {
 
 
 def stay_here(options: Mapping[str, Any]) -> bool:
-    """True if these options of a stream say that stops count in some places only, or are to be seen.
+    """True if these options of a stream say that stops count in some places only, or are to be
+    seen.
 
-    An upstream knows nothing of that: it would end inside a region, too early, or without the stop. So it is sent no stops then.
+    An upstream knows nothing of that: it would end inside a region, too early, or without the stop.
+    So it is sent no stops then.
     """
-    return any(options.get(name) for name in ("include_stop", "asleep_inside", "arm_after_chars"))
+    return any(options.get(name) for name in ("include_stop", "ignore_inside", "min_chars"))
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,16 @@ class Exchange:
     body: bytes  # the request as it is to be sent: the bytes that came, if nothing in them has to change
 
     def cutter(self, **options: Any) -> Cutter:
-        """A cutter for the answer. Frames that it cannot read pass: it was only guessed what they are."""
-        settings = {"choices": self.choices, "skip_chars": self.skip_chars, "on_malformed": "pass", **options}
+        """A cutter for the answer.
+
+        Frames that it cannot read pass: it was only guessed what they are.
+        """
+        settings = {
+            "choices": self.choices,
+            "skip_chars": self.skip_chars,
+            "on_malformed": "pass",
+            **options,
+        }
         return Cutter(self.dialect, self.stops, max_choices=max(128, self.choices), **settings)
 
 
@@ -116,14 +128,25 @@ def read_exchange(
     wanted = given or list(stop or ())
     streams = wants_stream(dialect, path, body)
     choices, skip_chars = count_choices(dialect, body), echoed_chars(dialect, body)
-    if not wanted or skip_chars is None or (dialect == "gemini" and streams and "alt=sse" not in query.split("&")):
+    if (
+        not wanted
+        or skip_chars is None
+        or (dialect == "gemini" and streams and "alt=sse" not in query.split("&"))
+    ):
         return None  # nothing asked for; or an echo of unknown length; or an array that is streamed
     known = provider or next(
-        (table[dialect] for pattern, table in _HOSTS if re.search(pattern, host) and dialect in table), None
+        (
+            table[dialect]
+            for pattern, table in _HOSTS
+            if re.search(pattern, host) and dialect in table
+        ),
+        None,
     )
     try:
         compiled = holdback.compile(wanted)
-        plan = providers.plan(compiled, known or _ASSUMED[dialect], model_of(dialect, path, body), must_name=must_name)
+        plan = providers.plan(
+            compiled, known or _ASSUMED[dialect], model_of(dialect, path, body), must_name=must_name
+        )
     except (TypeError, ValueError):
         return None
     send = [] if local else plan.send

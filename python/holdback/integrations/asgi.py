@@ -17,9 +17,10 @@ app.add_middleware(StopMiddleware)          # Starlette, FastAPI
 vllm serve ... --middleware holdback.integrations.asgi.StopMiddleware
 ```
 
-The middleware reads requests to the paths of the known APIs and enforces their stops on what the application answers, streamed or
-whole. At the match the client gets the end of its answer and the application gets `http.disconnect`, as if the client had left: so
-the response that it streams is cancelled, and with it whatever that reads from. It runs on asyncio.
+The middleware reads requests to the paths of the known APIs and enforces their stops on what the
+application answers, streamed or whole. At the match the client gets the end of its answer and the
+application gets `http.disconnect`, as if the client had left: so the response that it streams is
+cancelled, and with it whatever that reads from. It runs on asyncio.
 """
 
 from __future__ import annotations
@@ -36,7 +37,14 @@ from holdback.stop_fields import dialect_of
 from holdback.wire import Cutter, Dialect, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        MutableMapping,
+    )
 
 Message: TypeAlias = "MutableMapping[str, Any]"
 Scope: TypeAlias = "MutableMapping[str, Any]"
@@ -47,7 +55,8 @@ MAX_BODY_BYTES = 16 << 20
 """A longer request is passed on unread."""
 
 PATIENCE = 1.0
-"""Seconds that an application has to notice that its client is gone, before its next `send` fails."""
+"""Seconds that an application has to notice that its client is gone, before its next `send` fails.
+"""
 
 
 def cut_sse(
@@ -79,7 +88,9 @@ def cut_sse(
 
         return acut_bytes(encoded(), cutter, aclose)
     close = getattr(body, "close", lambda: None)
-    return cut_bytes((chunk.encode() if isinstance(chunk, str) else chunk for chunk in body), cutter, close)
+    return cut_bytes(
+        (chunk.encode() if isinstance(chunk, str) else chunk for chunk in body), cutter, close
+    )
 
 
 class StopMiddleware:
@@ -115,7 +126,11 @@ class StopMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] != "POST" or dialect_of(scope["path"]) is None:
+        if (
+            scope["type"] != "http"
+            or scope["method"] != "POST"
+            or dialect_of(scope["path"]) is None
+        ):
             await self.app(scope, receive, send)
             return
         messages, body = await _read(receive)
@@ -164,7 +179,9 @@ def _replayed(messages: list[Message], receive: Receive) -> Receive:
 
 
 class _GoneError(OSError):
-    """What an application gets that goes on sending: the client is gone, as servers of ASGI 2.4 say it."""
+    """What an application gets that goes on sending: the client is gone, as servers of ASGI 2.4 say
+    it.
+    """
 
 
 class _Answer:
@@ -176,7 +193,9 @@ class _Answer:
         self.body_given = False
         self.ended = asyncio.Event()  # the client has its whole answer
         self.from_client: asyncio.Future[Message] | None = None
-        self.last: asyncio.Future[None] | None = None  # the sending of what ends an answer that was cut
+        self.last: asyncio.Future[None] | None = (
+            None  # the sending of what ends an answer that was cut
+        )
         self.start: Message | None = None  # of an answer that is not streamed: waits for its body
         self.cuts = False
         self.whole: list[bytes] = []
@@ -185,11 +204,20 @@ class _Answer:
         try:
             await app(self._inner_scope(scope), self.receive, self.send)
         except Exception as error:
-            if self.ended.is_set() and (isinstance(error, _GoneError) or isinstance(error.__context__, _GoneError)):
+            if self.ended.is_set() and (
+                isinstance(error, _GoneError) or isinstance(error.__context__, _GoneError)
+            ):
                 return
             if self.cuts and self.exchange.streams and not self.ended.is_set():
-                # The application broke off. What was held is the client's; then the server hears of the error.
-                await self._send({"type": "http.response.body", "body": rest_of(self.cutter, error), "more_body": True})
+                # The application broke off. What was held is the client's; then the server hears of
+                # the error.
+                await self._send(
+                    {
+                        "type": "http.response.body",
+                        "body": rest_of(self.cutter, error),
+                        "more_body": True,
+                    }
+                )
             raise
         finally:
             if self.from_client is not None:
@@ -198,14 +226,17 @@ class _Answer:
                 await self.last
 
     def _inner_scope(self, scope: Scope) -> Scope:
-        """The scope with the request's new length, without compression, and of an ASGI version in which clients leave by message.
+        """The scope with the request's new length, without compression, and of an ASGI version in
+        which clients leave by message.
 
-        From 2.4 on, applications (Starlette among them) do not listen for `http.disconnect` but wait for `send` to raise, which
-        leaves their source open until it is collected.
+        From 2.4 on, applications (Starlette among them) do not listen for `http.disconnect` but
+        wait for `send` to raise, which leaves their source open until it is collected.
         """
         length = str(len(self.exchange.body)).encode()
         headers = [
-            (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"accept-encoding")
+            (name, value)
+            for name, value in scope["headers"]
+            if name not in (b"content-length", b"accept-encoding")
         ]
         versions = {**scope.get("asgi", {})}
         if tuple(map(int, versions.get("spec_version", "2.0").split("."))) >= (2, 4):
@@ -248,7 +279,11 @@ class _Answer:
             and (b"json" in kind or b"event-stream" in kind)
         )
         if self.cuts:
-            kept = [pair for pair in message.get("headers", ()) if bytes(pair[0]).lower() != b"content-length"]
+            kept = [
+                pair
+                for pair in message.get("headers", ())
+                if bytes(pair[0]).lower() != b"content-length"
+            ]
             message = {**message, "headers": kept}
             if not self.exchange.streams:
                 self.start = message
@@ -259,8 +294,9 @@ class _Answer:
         more = message.get("more_body", False)
         out = self.cutter.feed(message.get("body", b""))
         if over(self.cutter):
-            # The application hears of it at once: a client that is slow to read does not keep it going. It may then cancel the
-            # task that this runs in, so the end of the answer is sent by another one.
+            # The application hears of it at once: a client that is slow to read does not keep it
+            # going. It may then cancel the task that this runs in, so the end of the answer is sent
+            # by another one.
             self.ended.set()
             self.last = asyncio.ensure_future(
                 self._send({"type": "http.response.body", "body": out, "more_body": False})

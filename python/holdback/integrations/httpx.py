@@ -1,4 +1,5 @@
-"""Any stops on any model, for SDKs as they are: OpenAI, Anthropic, google-genai, Ollama, huggingface_hub, all on httpx or httpx2.
+"""Any stops on any model, for SDKs as they are: OpenAI, Anthropic, google-genai, Ollama,
+huggingface_hub, all on httpx or httpx2.
 
 ```python
 from openai import DefaultHttpxClient, OpenAI
@@ -8,11 +9,13 @@ client = OpenAI(http_client=wrap(DefaultHttpxClient()))
 client.chat.completions.create(model="gpt-5", stop=[...])   # a dozen stops, on a model that takes none
 ```
 
-The transport takes out of a request what its provider would refuse (`holdback.providers.plan`), cuts the answer, streamed or whole,
-puts the stop that fired where the provider's own format has a place for it, and closes the connection at the match. Requests that
-bring no stops, or that the provider can serve by itself, and everything that is not a request to a model, pass untouched.
+The transport takes out of a request what its provider would refuse (`holdback.providers.plan`),
+cuts the answer, streamed or whole, puts the stop that fired where the provider's own format has a
+place for it, and closes the connection at the match. Requests that bring no stops, or that the
+provider can serve by itself, and everything that is not a request to a model, pass untouched.
 
-Both packages are served without importing either: what is made here is of the package that the request came from.
+Both packages are served without importing either: what is made here is of the package that the
+request came from.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ Transport = TypeVar("Transport")
 
 
 def wrap(client: Client, **options: Any) -> Client:
-    """Put the transport around all transports (also those of proxies) of a client that exists; gives the client.
+    """Put the transport around all transports (also those of proxies) of a client that exists;
+    gives the client.
 
     Args:
         client: an `httpx.Client`, `httpx.AsyncClient`, `httpx2.Client` or `httpx2.AsyncClient`.
@@ -63,7 +67,8 @@ def transport(
     must_name: bool = False,
     **options: Any,
 ) -> Transport:
-    """A transport of httpx or httpx2, synchronous or not, that enforces stops on what passes through `inner`.
+    """A transport of httpx or httpx2, synchronous or not, that enforces stops on what passes
+    through `inner`.
 
     Args:
         inner: the transport that does the work, `httpx.HTTPTransport()` for example.
@@ -71,7 +76,7 @@ def transport(
         provider: whose limits on stops hold, a name of `holdback.providers` (`"vllm"`), where the host does not tell.
         must_name: enforce all stops here if the provider would not say which one fired. An answer that is not streamed is then
             generated to its end and paid for.
-        options: those of `holdback.wire.Cutter`: `include_stop`, `asleep_inside`, `cut_reasoning`, `on_match`, ...
+        options: those of `holdback.wire.Cutter`: `include_stop`, `ignore_inside`, `cut_reasoning`, `on_match`, ...
 
     Raises:
         TypeError: if `inner` is not a transport.
@@ -91,7 +96,9 @@ class _Rules:
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.must_name = must_name
         self.options = options
-        Cutter("openai.chat", self.stop, **options)  # bad options are told now, not with the first request
+        Cutter(
+            "openai.chat", self.stop, **options
+        )  # bad options are told now, not with the first request
 
     def read(self, request: Any, body: bytes) -> Exchange | None:
         return read_exchange(
@@ -111,14 +118,20 @@ def _is_json_post(request: Any) -> bool:
 
 
 def _rewritten(request: Any, exchange: Exchange) -> Any:
-    """The request as it is to be sent: with its body, and with an answer that is not compressed (each chunk is to be read at once)."""
+    """The request as it is to be sent: with its body, and with an answer that is not compressed
+    (each chunk is to be read at once).
+    """
     headers = request.headers.copy()
     headers["accept-encoding"] = "identity"
     headers["content-length"] = str(len(exchange.body))
     if "transfer-encoding" in headers:
         del headers["transfer-encoding"]
     return type(request)(
-        request.method, request.url, headers=headers, content=exchange.body, extensions=request.extensions
+        request.method,
+        request.url,
+        headers=headers,
+        content=exchange.body,
+        extensions=request.extensions,
     )
 
 
@@ -134,7 +147,9 @@ def _response(response: Any, **content: Any) -> Any:
     for name in ("content-length", "content-encoding", "transfer-encoding"):
         if name in headers:
             del headers[name]
-    return type(response)(response.status_code, headers=headers, extensions=response.extensions, **content)
+    return type(response)(
+        response.status_code, headers=headers, extensions=response.extensions, **content
+    )
 
 
 def _package(request: Any) -> Any:
@@ -142,7 +157,10 @@ def _package(request: Any) -> Any:
 
 
 class _Transport:
-    """See :func:`transport`. Both kinds in one: some transports (`httpx.MockTransport`) are both."""
+    """See :func:`transport`.
+
+    Both kinds in one: some transports (`httpx.MockTransport`) are both.
+    """
 
     def __init__(self, inner: Any, rules: _Rules) -> None:
         self.inner, self.rules = inner, rules
@@ -157,7 +175,9 @@ class _Transport:
         if exchange.streams:
             base = _package(request).SyncByteStream
             cutting = type("CutStream", (_SyncCut, base), {})
-            return _response(response, stream=cutting(response, exchange.cutter(**self.rules.options)))
+            return _response(
+                response, stream=cutting(response, exchange.cutter(**self.rules.options))
+            )
         try:
             body = response.read()
         finally:
@@ -175,7 +195,9 @@ class _Transport:
         self.inner.__exit__(*exc)
 
     async def handle_async_request(self, request: Any) -> Any:
-        exchange = self.rules.read(request, await request.aread()) if _is_json_post(request) else None
+        exchange = (
+            self.rules.read(request, await request.aread()) if _is_json_post(request) else None
+        )
         if exchange is None:
             return await self.inner.handle_async_request(request)
         response = await self.inner.handle_async_request(_rewritten(request, exchange))
@@ -184,7 +206,9 @@ class _Transport:
         if exchange.streams:
             base = _package(request).AsyncByteStream
             cutting = type("CutStream", (_AsyncCut, base), {})
-            return _response(response, stream=cutting(response, exchange.cutter(**self.rules.options)))
+            return _response(
+                response, stream=cutting(response, exchange.cutter(**self.rules.options))
+            )
         try:
             body = await response.aread()
         finally:

@@ -7,14 +7,16 @@ litellm_settings:
   callbacks: holdback.integrations.litellm.stops
 ```
 
-LiteLLM forwards four stops, drops or refuses them for models that take none, and does not say which one fired. With this callback all
-stops hold, on `/v1/chat/completions`, `/v1/completions` and `/v1/messages`, streamed or not: the model is sent those that it can
-take, everything is cut here, the answer ends with the stop that fired, and the connection upstream is closed at the match.
+LiteLLM forwards four stops, drops or refuses them for models that take none, and does not say which
+one fired. With this callback all stops hold, on `/v1/chat/completions`, `/v1/completions` and
+`/v1/messages`, streamed or not: the model is sent those that it can take, everything is cut here,
+the answer ends with the stop that fired, and the connection upstream is closed at the match.
 
-`stops` is :func:`stop_logger` with its defaults; for others, make one in a file of your own beside the configuration::
+`stops` is :func:`stop_logger` with its defaults; for others, make one in a file of your own beside
+the configuration::
 
     from holdback.integrations.litellm import stop_logger
-    mine = stop_logger(asleep_inside=[("<think>", "</think>")])
+    mine = stop_logger(ignore_inside=[("<think>", "</think>")])
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def stop_logger(*, must_name: bool = False, **options: Any) -> Any:
     Args:
         must_name: send no stops of which the model would not say that they fired: all answers are then cut here, and tell the stop.
             One that is not streamed is generated to its end and paid for.
-        options: those of `StopSet.stream`: `include_stop`, `asleep_inside`, `start_asleep`, `arm_after_chars`, `keep_whole`.
+        options: those of `StopSet.stream`: `include_stop`, `ignore_inside`, `start_inside`, `min_chars`, `atomic`.
 
     Raises:
         ImportError: if LiteLLM is not installed.
@@ -96,7 +98,11 @@ def _logger_class() -> Any:
         ) -> AsyncIterator[Any]:
             """Cut a stream."""
             stops = noted(request_data)
-            async for chunk in response if stops is None else cut_stream(response, stops, request_data, self.options):
+            async for chunk in (
+                response
+                if stops is None
+                else cut_stream(response, stops, request_data, self.options)
+            ):
                 yield chunk
 
         async def async_post_call_success_hook(
@@ -109,15 +115,20 @@ def _logger_class() -> Any:
     return StopLogger
 
 
-# --- the request -------------------------------------------------------------------------------------------------------------
+# --- the request
+# -------------------------------------------------------------------------------------------------------------
 
 
-def prepare(data: dict[str, Any], call_type: str, *, must_name: bool = False, local: bool = False) -> dict[str, Any]:
-    """Take from a request the stops that its model would refuse, and note all of them in its metadata.
+def prepare(
+    data: dict[str, Any], call_type: str, *, must_name: bool = False, local: bool = False
+) -> dict[str, Any]:
+    """Take from a request the stops that its model would refuse, and note all of them in its
+    metadata.
 
     With `local` none is left: `must_name` and the options of the stream decide, see `stay_here`.
 
-    Stops that are no list of strings, or that cannot be compiled, stay: LiteLLM or the provider will say so.
+    Stops that are no list of strings, or that cannot be compiled, stay: LiteLLM or the provider
+    will say so.
     """
     field = _FIELDS.get(call_type)
     given = data.get(field) if field else None
@@ -131,7 +142,10 @@ def prepare(data: dict[str, Any], call_type: str, *, must_name: bool = False, lo
         return data
     # On /v1/messages `metadata` belongs to the client and goes to Anthropic.
     notes = data.setdefault(
-        "litellm_metadata" if field == "stop_sequences" or "litellm_metadata" in data else "metadata", {}
+        "litellm_metadata"
+        if field == "stop_sequences" or "litellm_metadata" in data
+        else "metadata",
+        {},
     )
     if not isinstance(notes, dict):
         return data
@@ -153,22 +167,25 @@ def noted(data: dict[str, Any]) -> StopSet | None:
 
 
 def _limits(model: Any, field: str) -> providers.Provider:
-    """Whose limits hold for a model of the proxy: those of all systems that its name may be routed to."""
+    """Whose limits hold for a model of the proxy: those of all systems that its name may be routed
+    to.
+    """
     import litellm
 
     known = providers.get("litellm")
     try:
         systems = [litellm.get_llm_provider(name)[:2] for name in _deployments(model)]
-    except (
-        Exception
-    ):  # of LiteLLM's own kinds; what it thinks of a model it will say to the client, we must not fail the request
+    except Exception:  # of LiteLLM's own kinds; what it thinks of a model it will say to the client, we must not fail the request
         systems = []
     if not systems:
-        return known.with_facts(name="unknown", accepts=False)  # enforced here, whatever is behind it
+        return known.with_facts(
+            name="unknown", accepts=False
+        )  # enforced here, whatever is behind it
     if field == "stop_sequences" and all(provider == "anthropic" for _, provider in systems):
         return providers.get("anthropic")
     takes = [
-        litellm.get_supported_openai_params(name, custom_llm_provider=provider) or () for name, provider in systems
+        litellm.get_supported_openai_params(name, custom_llm_provider=provider) or ()
+        for name, provider in systems
     ]
     if not all("stop" in params for params in takes):
         return known.with_facts(name="refuses", accepts=False)
@@ -185,7 +202,8 @@ def _deployments(model: Any) -> list[str]:
     return [entry["litellm_params"]["model"] for entry in listed or ()]
 
 
-# --- streams -----------------------------------------------------------------------------------------------------------------
+# --- streams
+# -----------------------------------------------------------------------------------------------------------------
 
 
 async def cut_stream(
@@ -193,8 +211,8 @@ async def cut_stream(
 ) -> AsyncIterator[Any]:
     """The chunks of a stream up to the stops: LiteLLM's objects, or the bytes of `/v1/messages`.
 
-    The response is closed (`aclose`) at the match, when the client leaves, and when it breaks off; without that the model would
-    go on until the object is collected.
+    The response is closed (`aclose`) at the match, when the client leaves, and when it breaks off;
+    without that the model would go on until the object is collected.
     """
     chunks = aiter(response)
     try:
@@ -207,7 +225,9 @@ async def cut_stream(
             async for out in acut_bytes(_encoded(whole), cutter, lambda: _close(response)):
                 yield out
         else:
-            async for chunk in _cut_objects(whole, stops, request.get("n") or 1, options, lambda: _close(response)):
+            async for chunk in _cut_objects(
+                whole, stops, request.get("n") or 1, options, lambda: _close(response)
+            ):
                 yield chunk
     finally:
         await _close(response)
@@ -233,7 +253,10 @@ async def _close(response: Any) -> None:
 async def _cut_objects(
     chunks: Any, stops: StopSet, choices: int, options: dict[str, Any], close: Any
 ) -> AsyncIterator[Any]:
-    """LiteLLM's chunks, each choice with a stream of its own. A chunk in which nothing changes is passed on as the object that came."""
+    """LiteLLM's chunks, each choice with a stream of its own.
+
+    A chunk in which nothing changes is passed on as the object that came.
+    """
     streams: dict[int, StopStream[str]] = {}
     last: Any = None
     try:
@@ -278,8 +301,12 @@ def _edit(choice: Any, stream: StopStream[str]) -> Any:
         return _DROP  # ended before; the model goes on until all choices have ended
     text = _text_of(choice)
     emit, match = stream.feed(text)
-    if match is None and (choice.finish_reason or getattr(getattr(choice, "delta", None), "tool_calls", None)):
-        emit += stream.flush()  # no more text comes, or something comes that the text must not come behind
+    if match is None and (
+        choice.finish_reason or getattr(getattr(choice, "delta", None), "tool_calls", None)
+    ):
+        emit += (
+            stream.flush()
+        )  # no more text comes, or something comes that the text must not come behind
         match = stream.match
         if match is None and not choice.finish_reason:
             stream.reset()
@@ -311,7 +338,8 @@ def _write(choice: Any, text: str, stop: str | None) -> None:
         choice.finish_reason = "stop"
         choice.stop_reason = stop
         if getattr(choice, "delta", None) is not None:
-            # Also LiteLLM's own place for such things: without it the proxy writes chunks of plain text with the fields it knows only.
+            # Also LiteLLM's own place for such things: without it the proxy writes chunks of plain
+            # text with the fields it knows only.
             choice.delta.provider_specific_fields = {"stop_reason": stop}
         if getattr(choice, "logprobs", None) is not None:
             choice.logprobs = None  # they may be those of the text that was cut off
@@ -327,20 +355,25 @@ def _carrier(chunk: Any, index: int, text: str) -> Any:
     return made
 
 
-# --- whole answers -------------------------------------------------------------------------------------------------------------
+# --- whole answers
+# -------------------------------------------------------------------------------------------------------------
 
 
 def cut_answer(response: Any, stops: StopSet, options: dict[str, Any]) -> Any:
-    """An answer that was not streamed, cut in place: LiteLLM's objects, or the dictionary of `/v1/messages`."""
+    """An answer that was not streamed, cut in place: LiteLLM's objects, or the dictionary of
+    `/v1/messages`.
+    """
     if isinstance(response, dict) and response.get("type") == "message":
         try:
-            made = Cutter("anthropic.messages", stops, **options).body(json.dumps(response).encode())
+            made = Cutter("anthropic.messages", stops, **options).body(
+                json.dumps(response).encode()
+            )
         except (TypeError, WireError):
             return response
         response.update(json.loads(made))
         return response
     whole = {
-        key: value for key, value in options.items() if key != "keep_whole"
+        key: value for key, value in options.items() if key != "atomic"
     }  # says when text goes out: here, at once
     for choice in getattr(response, "choices", None) or ():
         message = getattr(choice, "message", None)

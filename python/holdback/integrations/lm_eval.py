@@ -1,8 +1,10 @@
-"""The lm-evaluation-harness, with one rule for all stops: ``import holdback.integrations.lm_eval as stops; stops.register()``.
+"""The lm-evaluation-harness, with one rule for all stops: ``import holdback.integrations.lm_eval as
+stops; stops.register()``.
 
-The harness sends at most four stops to a chat API and never applies the rest; its local post-processing splits by each stop
-in turn, so the order of the list decides what is left (``"xab"`` by ``["b", "ab"]`` is ``"xa"``, by ``["ab", "b"]`` it is ``"x"``).
-Here the first stop that ends in the text cuts it, as a model server would have done.
+The harness sends at most four stops to a chat API and never applies the rest; its local
+post-processing splits by each stop in turn, so the order of the list decides what is left
+(``"xab"`` by ``["b", "ab"]`` is ``"xa"``, by ``["ab", "b"]`` it is ``"x"``). Here the first stop
+that ends in the text cuts it, as a model server would have done.
 
 * :func:`register` adds the filter ``truncate_at_stops``, for the ``filter_list`` of a task:
 
@@ -15,8 +17,8 @@ Here the first stop that ends in the text cuts it, as a model server would have 
         - function: take_first
   ```
 
-* :func:`postprocess_generated_text` has the signature of the harness's own function, for a model class of one's own or, by
-  :func:`patch`, for all that use it.
+* :func:`postprocess_generated_text` has the signature of the harness's own function, for a model
+  class of one's own or, by :func:`patch`, for all that use it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ def truncate_responses(responses: Iterable[Any], stops: Any, **options: Any) -> 
     >>> truncate_responses([["4\\n\\nQ: why", "5"], ["6"]], ["\\n\\nQ:"])
     [['4', '5'], ['6']]
     """
-    compiled = stops if isinstance(stops, holdback.StopSet) else holdback.compile(_without_empty(stops))
+    compiled = (
+        stops if isinstance(stops, holdback.StopSet) else holdback.compile(_without_empty(stops))
+    )
 
     def cut(value: Any) -> Any:
         if isinstance(value, str):
@@ -50,7 +54,9 @@ def truncate_responses(responses: Iterable[Any], stops: Any, **options: Any) -> 
     return [cut(response) for response in responses]
 
 
-def postprocess_generated_text(generation: str, stop: list[str] | str | None, think_end_token: str | None) -> str:
+def postprocess_generated_text(
+    generation: str, stop: list[str] | str | None, think_end_token: str | None
+) -> str:
     """The same job as the harness's function of this name, by one rule.
 
     >>> postprocess_generated_text("xab", ["b", "ab"], None), postprocess_generated_text("xab", ["ab", "b"], None)
@@ -71,7 +77,8 @@ def postprocess_generated_text(generation: str, stop: list[str] | str | None, th
 def register() -> None:
     """Make ``truncate_at_stops`` known to the harness. A second call does nothing.
 
-    The filter takes ``until`` (a stop or a list) and the options of :meth:`holdback.StopSet.truncate`.
+    The filter takes ``until`` (a stop or a list) and the options of
+    :meth:`holdback.StopSet.truncate`.
 
     Raises:
         ImportError: if the harness is not installed.
@@ -95,7 +102,8 @@ def register() -> None:
 
 
 def patch() -> list[str]:
-    """Put our function in the place of the harness's, in every harness module that has it; gives their names.
+    """Put our function in the place of the harness's, in every harness module that has it; gives
+    their names.
 
     Model modules bind it when they are imported, so call this after they are.
     """
@@ -103,10 +111,15 @@ def patch() -> list[str]:
 
     theirs = home.postprocess_generated_text
     patched: list[str] = []
-    if theirs is postprocess_generated_text:  # done before; modules imported since then have bound ours
+    if (
+        theirs is postprocess_generated_text
+    ):  # done before; modules imported since then have bound ours
         return patched
     for name, module in list(sys.modules.items()):
-        if name.startswith("lm_eval.") and getattr(module, "postprocess_generated_text", None) is theirs:
+        if (
+            name.startswith("lm_eval.")
+            and getattr(module, "postprocess_generated_text", None) is theirs
+        ):
             module.postprocess_generated_text = postprocess_generated_text  # type: ignore[attr-defined]  # of a module known by name only
             patched.append(name)
     return patched

@@ -5,7 +5,8 @@ frame.with_columns(truncate("text", ["\\n\\nUser:", "###"]))                    
 frame.with_columns(truncate("text", stops).alias("answer"), fired("text", stops).alias("stop"))
 ```
 
-Polars hands its own string views over by the Arrow interface; pyarrow, which reads them, is needed beside Polars.
+Polars hands its own string views over by the Arrow interface; pyarrow, which reads them, is needed
+beside Polars.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def truncate(column: str | pl.Expr, stops: StopSet | str | Iterable[str], **options: Any) -> pl.Expr:
+def truncate(
+    column: str | pl.Expr, stops: StopSet | str | Iterable[str], **options: Any
+) -> pl.Expr:
     """An expression: the texts of a column (strings, or lists of strings) up to their first stop.
 
     >>> import polars as pl
@@ -60,7 +63,8 @@ def fired(column: str | pl.Expr, stops: StopSet | str | Iterable[str], **options
 def truncate_series(
     series: pl.Series, stops: StopSet | str | Iterable[str], **options: Any
 ) -> tuple[pl.Series, pl.Series]:
-    """A series of strings, or of lists of strings, cut; and the stops that fired, in a series of the same shape.
+    """A series of strings, or of lists of strings, cut; and the stops that fired, in a series of
+    the same shape.
 
     >>> import polars as pl
     >>> texts, stopped = truncate_series(pl.Series("n", [["x.y", "z"], None]), ["."])

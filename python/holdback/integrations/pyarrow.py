@@ -1,6 +1,8 @@
-"""Columns of pyarrow, cut: ``from holdback.integrations.pyarrow import truncate_column, truncate_table``.
+"""Columns of pyarrow, cut: ``from holdback.integrations.pyarrow import truncate_column,
+truncate_table``.
 
-A column may hold strings of any string type, dictionaries of them, or lists of them; it keeps its type, and nulls stay nulls.
+A column may hold strings of any string type, dictionaries of them, or lists of them; it keeps its
+type, and nulls stay nulls.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def truncate_column(column: Any, stops: StopSet | str | Iterable[str], **options: Any) -> tuple[Any, Any]:
-    """The texts of a column up to their first stop, and the stops: a column of the same shape, null where none fired.
+def truncate_column(
+    column: Any, stops: StopSet | str | Iterable[str], **options: Any
+) -> tuple[Any, Any]:
+    """The texts of a column up to their first stop, and the stops: a column of the same shape, null
+    where none fired.
 
     >>> import pyarrow as pa
     >>> texts, fired = truncate_column(pa.array(["4\\nUser: and", None, "5"]), ["\\nUser:"])
@@ -30,7 +35,7 @@ def truncate_column(column: Any, stops: StopSet | str | Iterable[str], **options
         column: a `pyarrow.Array` or `pyarrow.ChunkedArray`, or a column of any other library that has the Arrow C interface
             (Polars, DuckDB, nanoarrow, arro3): its memory is shared, and the answer is pyarrow's.
         stops: a compiled set, or the stops.
-        options: those of `StopSet.truncate_many`: `include_stop`, `arm_after_chars`, `asleep_inside`, `start_asleep`.
+        options: those of `StopSet.truncate_many`: `include_stop`, `min_chars`, `ignore_inside`, `start_inside`.
 
     Raises:
         TypeError: for a column that does not hold strings.
@@ -47,7 +52,8 @@ def truncate_table(
     stop_column: str | None = None,
     **options: Any,
 ) -> pa.Table:
-    """The table with one column cut; with `stop_column`, also with the stops that fired, under that name.
+    """The table with one column cut; with `stop_column`, also with the stops that fired, under that
+    name.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [1, 2], "text": ["a###b", "c"]})

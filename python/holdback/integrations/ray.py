@@ -1,10 +1,12 @@
-"""Ray Data, for columns that have outgrown one machine: ``from holdback.integrations.ray import Truncate``.
+"""Ray Data, for columns that have outgrown one machine: ``from holdback.integrations.ray import
+Truncate``.
 
 ```python
 dataset = ray.data.read_parquet("s3://answers/").map_batches(Truncate(["\\n\\nUser:", "###"], "text"), batch_format="pyarrow")
 ```
 
-The compiled set travels to each worker once, inside the function; workers share nothing, so blocks run anywhere, in any order.
+The compiled set travels to each worker once, inside the function; workers share nothing, so blocks
+run anywhere, in any order.
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ if TYPE_CHECKING:
 
 
 class Truncate:
-    """A function for `Dataset.map_batches(..., batch_format="pyarrow")`: cuts one column of each batch.
+    """A function for `Dataset.map_batches(..., batch_format="pyarrow")`: cuts one column of each
+    batch.
 
     >>> import pyarrow as pa
     >>> cut = Truncate(["###"], "text", stop_column="stop")
     >>> cut(pa.table({"text": ["a###b", None]})).to_pydict()
     {'text': ['a', None], 'stop': ['###', None]}
 
-    It pickles, by its stops; so it also serves other tools that hand pyarrow tables to a function on another machine.
+    It pickles, by its stops; so it also serves other tools that hand pyarrow tables to a function
+    on another machine.
 
     Args:
         stops: a compiled set, or the stops.
@@ -54,8 +58,12 @@ class Truncate:
         self.column = column
         self.stop_column = stop_column
         self.options = options
-        self.stops.truncate("", **options)  # bad options are this caller's affair, not that of some worker later on
+        self.stops.truncate(
+            "", **options
+        )  # bad options are this caller's affair, not that of some worker later on
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """The batch with the column cut."""
-        return truncate_table(batch, self.stops, self.column, stop_column=self.stop_column, **self.options)[0]
+        return truncate_table(
+            batch, self.stops, self.column, stop_column=self.stop_column, **self.options
+        )[0]

@@ -1,4 +1,5 @@
-"""transformers' ``generate``: stop strings that cut exactly, stream, and end each row of a batch by itself.
+"""transformers' ``generate``: stop strings that cut exactly, stream, and end each row of a batch by
+itself.
 
 ```python
 from holdback.integrations.transformers import Stopping
@@ -8,11 +9,13 @@ for text in stopping.stream(model, **inputs, max_new_tokens=512):       # genera
     print(text, end="")
 ```
 
-or, without a stream, `model.generate(**inputs, stopping_criteria=[stopping])` and then `stopping.texts`, `stopping.finishes`.
+or, without a stream, `model.generate(**inputs, stopping_criteria=[stopping])` and then
+`stopping.texts`, `stopping.finishes`.
 
-`generate(stop_strings=...)` leaves the stop in the output, with whatever else its last token brought; here the text ends in front of
-it. One object is criterion and streamer at once: since transformers 5 the criteria see a token before the streamer does, so the
-criterion decodes it, and the streamer only passes on what came out. torch is the caller's, and so is the tokenizer.
+`generate(stop_strings=...)` leaves the stop in the output, with whatever else its last token
+brought; here the text ends in front of it. One object is criterion and streamer at once: since
+transformers 5 the criteria see a token before the streamer does, so the criterion decodes it, and
+the streamer only passes on what came out. torch is the caller's, and so is the tokenizer.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any
 
-from holdback import Finish, Run, StoppingCriteria
+from holdback import Finish, Generation, StoppingCriteria
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """A criterion and a streamer for one call of `generate`, sampling or greedy, with any batch size. Beams are not supported.
+    """A criterion and a streamer for one call of `generate`, sampling or greedy, with any batch
+    size. Beams are not supported.
 
     Args:
         tokenizer: what turns token ids into text by `decode(ids, skip_special_tokens=True)`.
@@ -38,7 +42,7 @@ class Stopping:
         prompt_length: tokens in front of the first generated one; by default what the first call shows, less one. To be given where
             a call brings several tokens (assisted generation).
         eos_token_ids: the model's end tokens, by default the tokenizer's.
-        options: those of `holdback.StoppingCriteria`: `min_tokens`, `max_tokens`, `stop_token_ids`, `asleep_inside`, ...
+        options: those of `holdback.StoppingCriteria`: `min_tokens`, `max_tokens`, `stop_token_ids`, `ignore_inside`, ...
 
     Raises:
         ValueError: for bad stops or options.
@@ -66,7 +70,10 @@ class Stopping:
 
     @property
     def texts(self) -> list[str]:
-        """The text of each row, up to its stop. While a row goes on, what is held back is in it too."""
+        """The text of each row, up to its stop.
+
+        While a row goes on, what is held back is in it too.
+        """
         return [
             row.text + row.run.held + row.detokenizer.rest() if row.run.finish is None else row.text
             for row in self.rows
@@ -74,7 +81,8 @@ class Stopping:
 
     @property
     def finishes(self) -> list[Finish | None]:
-        """How each row ended; `None` if `generate` ended it (a length, an end token that we were not told of).
+        """How each row ended; `None` if `generate` ended it (a length, an end token that we were
+        not told of).
 
         `finish.tokens` says how many generated ids count, those of the stop included.
         """
@@ -93,15 +101,25 @@ class Stopping:
             self._seen = len(ids[0]) - 1 if self.prompt_length is None else self.prompt_length
             self.rows = [_Row(self.criteria.start(), self.tokenizer) for _ in ids]
         if len(ids) != len(self.rows):
-            raise ValueError(f"{len(ids)} rows, and before {len(self.rows)}: one Stopping serves one call of generate")
+            raise ValueError(
+                f"{len(ids)} rows, and before {len(self.rows)}: one Stopping serves one call of generate"
+            )
         for at, (row, tokens) in enumerate(zip(self.rows, ids, strict=True)):
-            if row.run.finish is None and row.last is not None and tokens[self._seen - 1] != row.last:
-                raise ValueError("the rows were reordered: beam search needs a run for each hypothesis")
+            if (
+                row.run.finish is None
+                and row.last is not None
+                and tokens[self._seen - 1] != row.last
+            ):
+                raise ValueError(
+                    "the rows were reordered: beam search needs a run for each hypothesis"
+                )
             for token in tokens[self._seen :]:
                 if emit := row.step(token):
                     self._sent.put((at, emit))
         self._seen = len(ids[0])
-        return input_ids.new_tensor([self._left or row.run.finish is not None for row in self.rows]).bool()
+        return input_ids.new_tensor(
+            [self._left or row.run.finish is not None for row in self.rows]
+        ).bool()
 
     # As a streamer.
 
@@ -113,7 +131,9 @@ class Stopping:
         """
         self._puts += 1
         if self._puts > 1 and not self.rows:
-            raise RuntimeError("a Stopping streams what it judges: give generate stopping_criteria=[stopping] too")
+            raise RuntimeError(
+                "a Stopping streams what it judges: give generate stopping_criteria=[stopping] too"
+            )
 
     def end(self) -> None:
         """Called by `generate` at the end: what is still held goes out."""
@@ -125,10 +145,11 @@ class Stopping:
     # Both, with a thread.
 
     def stream(self, model: Any, **arguments: Any) -> Iterator[Any]:
-        """Run `model.generate(**arguments)` in a thread and yield the text as it comes; for batches, pairs of row and text.
+        """Run `model.generate(**arguments)` in a thread and yield the text as it comes; for
+        batches, pairs of row and text.
 
-        An error in `generate` is raised here, behind the text that came before it. A caller that stops reading (closes this
-        iterator) ends the generation with the next token.
+        An error in `generate` is raised here, behind the text that came before it. A caller that
+        stops reading (closes this iterator) ends the generation with the next token.
         """
 
         def generate() -> None:
@@ -152,7 +173,7 @@ class Stopping:
 class _Row:
     """One sequence: its run, its text so far, and what turns its tokens into text."""
 
-    def __init__(self, run: Run, tokenizer: Any) -> None:
+    def __init__(self, run: Generation, tokenizer: Any) -> None:
         self.run = run
         self.detokenizer = _Detokenizer(tokenizer)
         self.text = ""
@@ -178,9 +199,11 @@ class _Row:
 
 
 class _Detokenizer:
-    """Token ids to text, one by one: a token's text is what it adds to that of the tokens before it.
+    """Token ids to text, one by one: a token's text is what it adds to that of the tokens before
+    it.
 
-    Text that ends in U+FFFD may be half a character, and waits. Two decodings of a few tokens for each step, whatever came before.
+    Text that ends in U+FFFD may be half a character, and waits. Two decodings of a few tokens for
+    each step, whatever came before.
     """
 
     def __init__(self, tokenizer: Any) -> None:

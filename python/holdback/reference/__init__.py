@@ -1,9 +1,11 @@
-"""The executable specification: the same surface as ``holdback``, as slow and as obvious as possible.
+"""The executable specification: the same surface as ``holdback``, as slow and as obvious as
+possible.
 
-Every rule is written down the way ``docs/semantics.md`` states it, next to the number of its section, in plain
-standard-library Python. It keeps the whole text of a stream and decides everything by looking at all of it. Use it to
-check ``holdback``, or to read what a sentence of the contract means; never use it to serve. It does not import the
-compiled module, and the package never falls back to it.
+Every rule is written down the way ``docs/semantics.md`` states it, next to the number of its
+section, in plain standard-library Python. It keeps the whole text of a stream and decides
+everything by looking at all of it. Use it to check ``holdback``, or to read what a sentence of the
+contract means; never use it to serve. It does not import the compiled module, and the package never
+falls back to it.
 
 >>> from holdback import reference
 >>> stream = reference.StopSet(["</answer>", "END"]).stream()

@@ -1,11 +1,12 @@
 """Section 3: from chunks to characters.
 
-A decoder turns chunks into pairs ``(character, end)``. ``end`` says how much of the chunk that is being read, in its
-own units (characters of a ``str``, bytes), lies in front of what follows the character: ``chunk[end:]`` is the ``rest``
-of a stop that ends with it (section 4). It is 0 for a character whose last piece came in an earlier chunk.
+A decoder turns chunks into pairs ``(character, end)``. ``end`` says how much of the chunk that is
+being read, in its own units (characters of a ``str``, bytes), lies in front of what follows the
+character: ``chunk[end:]`` is the ``rest`` of a stop that ends with it (section 4). It is 0 for a
+character whose last piece came in an earlier chunk.
 
-Characters are made one at a time, when they are asked for: what stands behind the end of a stream is never decoded, so
-it cannot be invalid.
+Characters are made one at a time, when they are asked for: what stands behind the end of a stream
+is never decoded, so it cannot be invalid.
 """
 
 from __future__ import annotations
@@ -41,21 +42,25 @@ class TextDecoder:
         if isinstance(waiting, str):
             yield self._alone(waiting), 0
         else:
-            for character in codecs.getincrementaldecoder("utf-8")(self.errors).decode(waiting, True):
+            for character in codecs.getincrementaldecoder("utf-8")(self.errors).decode(
+                waiting, True
+            ):
                 yield character, 0
 
     def _read_bytes(self, chunk: bytes) -> Iterator[tuple[str, int]]:
-        # Python's own incremental decoder is the rule. It gets one byte at a time, so that each character is seen to
-        # come out with the byte that decides it. That byte is the last one of the character, or the first one behind it
-        # (when it shows that the bytes in front of it are no character, or that it is the start of the next one).
+        # Python's own incremental decoder is the rule. It gets one byte at a time, so that each
+        # character is seen to come out with the byte that decides it. That byte is the last one of
+        # the character, or the first one behind it (when it shows that the bytes in front of it are
+        # no character, or that it is the start of the next one).
         decoder = codecs.getincrementaldecoder("utf-8")(self.errors)
         for position in range(len(chunk)):
             decoder.setstate((bytes(self.waiting), 0))  # type: ignore[arg-type]  # bytes while bytes wait
             characters = decoder.decode(chunk[position : position + 1])
             self.waiting = decoder.getstate()[0]
             if b"\xed\xa0" <= self.waiting <= b"\xed\xbf":
-                # Two bytes of an encoded surrogate. CPython waits for the third, because its error handler
-                # "surrogatepass" may want it. But no third byte makes a character of them: they are decided.
+                # Two bytes of an encoded surrogate. CPython waits for the third, because its error
+                # handler "surrogatepass" may want it. But no third byte makes a character of them:
+                # they are decided.
                 characters += decoder.decode(b"", True)
                 self.waiting = b""
             for number, character in enumerate(characters):
@@ -88,7 +93,8 @@ class TextDecoder:
 class RawDecoder:
     """``byte_stream()``: no decoding.
 
-    A byte is written as the character of its number, so that the rest of the reference knows only one kind of text.
+    A byte is written as the character of its number, so that the rest of the reference knows only
+    one kind of text.
     """
 
     waiting = b""

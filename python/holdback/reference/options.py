@@ -1,7 +1,7 @@
 """The options of a stream: what they may be, and what they mean for the reader.
 
-Everything is turned into ``str`` here: text as it is, the bytes of a ``byte_stream()`` as characters of the same
-number.
+Everything is turned into ``str`` here: text as it is, the bytes of a ``byte_stream()`` as
+characters of the same number.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Options:
     errors: str
     stops: tuple[str, ...]
     included: frozenset[int]
-    arm_after: int
+    min_chars: int
     regions_as_given: tuple[tuple[Any, Any], ...]
     regions: tuple[tuple[str, str], ...]
-    start_asleep: bool
+    start_inside: bool
     whole: tuple[str, ...]
 
 
@@ -36,41 +36,46 @@ def check(
     raw: bool,
     include_stop: bool | str | bytes | Iterable[str | bytes] | None = None,
     errors: str | None = None,
-    arm_after_chars: int | None = None,
-    asleep_inside: Iterable[tuple[str | bytes, str | bytes]] | None = None,
-    start_asleep: bool | None = None,
-    keep_whole: str | bytes | Iterable[str | bytes] | None = None,
+    min_chars: int | None = None,
+    ignore_inside: Iterable[tuple[str | bytes, str | bytes]] | None = None,
+    start_inside: bool | None = None,
+    atomic: str | bytes | Iterable[str | bytes] | None = None,
 ) -> Options:
-    """Check the options of ``StopSet.stream()`` (``raw``: of ``byte_stream()``) against each other and the stops.
+    """Check the options of ``StopSet.stream()`` (``raw``: of ``byte_stream()``) against each other
+    and the stops.
 
     ``None`` is the default of each.
     """
     errors = _typed(str, "errors", errors, "replace")
     if errors not in ("replace", "strict"):
         raise ValueError(f'errors must be "replace" or "strict", not {errors!r}')
-    arm_after_chars = _typed(int, "arm_after_chars", arm_after_chars, 0)
-    if arm_after_chars < 0:
-        raise ValueError(f"arm_after_chars must not be negative, it is {arm_after_chars}")
-    start_asleep = _typed(bool, "start_asleep", start_asleep, False)
+    min_chars = _typed(int, "min_chars", min_chars, 0)
+    if min_chars < 0:
+        raise ValueError(f"min_chars must not be negative, it is {min_chars}")
+    start_inside = _typed(bool, "start_inside", start_inside, False)
     texts = tuple(_as_text(stop, raw, f"stop {index}") for index, stop in enumerate(stops))
-    regions_as_given = _pairs(asleep_inside)
-    regions = tuple((_marker(opener, raw), _marker(closer, raw)) for opener, closer in regions_as_given)
+    regions_as_given = _pairs(ignore_inside)
+    regions = tuple(
+        (_marker(opener, raw), _marker(closer, raw)) for opener, closer in regions_as_given
+    )
     _check_regions(regions, texts)
-    if start_asleep and not regions:
-        raise ValueError("start_asleep=True needs asleep_inside: there is no region to be asleep in")
-    if isinstance(keep_whole, str) and keep_whole == "regions":
+    if start_inside and not regions:
+        raise ValueError(
+            "start_inside=True needs ignore_inside: there is no region to be asleep in"
+        )
+    if isinstance(atomic, str) and atomic == "regions":
         whole = tuple(marker for pair in regions for marker in pair)
     else:
-        whole = tuple(_marker(marker, raw) for marker in listed(keep_whole, "keep_whole"))
+        whole = tuple(_marker(marker, raw) for marker in listed(atomic, "atomic"))
     return Options(
         raw=raw,
         errors=errors,
         stops=texts,
         included=_included(stops, include_stop),
-        arm_after=arm_after_chars,
+        min_chars=min_chars,
         regions_as_given=regions_as_given,
         regions=regions,
-        start_asleep=start_asleep,
+        start_inside=start_inside,
         whole=whole,
     )
 
@@ -99,11 +104,13 @@ def _marker(marker: Any, raw: bool) -> str:
     return text
 
 
-def _pairs(asleep_inside: Any) -> tuple[tuple[Any, Any], ...]:
-    pairs = listed(asleep_inside, "asleep_inside")
+def _pairs(ignore_inside: Any) -> tuple[tuple[Any, Any], ...]:
+    pairs = listed(ignore_inside, "ignore_inside")
     for number, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"asleep_inside[{number}] must be a pair (opener, closer), not {pair!r}")
+            raise TypeError(
+                f"ignore_inside[{number}] must be a pair (opener, closer), not {pair!r}"
+            )
     return tuple((opener, closer) for opener, closer in pairs)
 
 
@@ -127,7 +134,9 @@ def _included(stops: StopSet, include_stop: Any) -> frozenset[int]:
     included: set[int] = set()
     for member in listed(include_stop, "include_stop"):
         if not isinstance(member, (str, bytes)):
-            raise TypeError(f"include_stop must have str or bytes in it, not {type(member).__name__}")
+            raise TypeError(
+                f"include_stop must have str or bytes in it, not {type(member).__name__}"
+            )
         same = same_stops(stops, member)
         if not same:
             raise ValueError(f"include_stop names {member!r}, which is not a stop of this set")

@@ -1,7 +1,7 @@
 """Sections 1, 7 and 8: which stop ends the stream; sections 2 and 7: what is held for stops.
 
-The scanner reads one character at a time and keeps all of them. It is a plain value: a copy of it can read a text that
-has not come yet, which is how it finds out whether a stop "could still fire".
+The scanner reads one character at a time and keeps all of them. It is a plain value: a copy of it
+can read a text that has not come yet, which is how it finds out whether a stop "could still fire".
 """
 
 from __future__ import annotations
@@ -21,34 +21,38 @@ class Scanner:
     tie: str
     included: frozenset[int]  # the indices of the stops that are emitted
     regions: tuple[tuple[str, str], ...]
-    arm_after: int | None  # the N of arm_after_chars, until arm() or disarm() ends its rule
+    min_chars: int | None  # the N of min_chars, until arm() or disarm() ends its rule
     armed_by_hand: bool = True
     region: int | None = None  # the region the stream is asleep in
     window: int = 0  # stops and markers must lie behind this offset (section 8)
     given_up: int = 0  # text in front of this is no longer held for stops (sections 2 and 7)
     text: str = ""
 
-    # -- section 7: arming ---------------------------------------------------------------------------------------------
+    # -- section 7: arming
+    # ---------------------------------------------------------------------------------------------
 
     @property
     def armed(self) -> bool:
         """Would a stop that ends at the very next character count?"""
-        if self.arm_after is not None:
-            return len(self.text) + 1 > self.arm_after
+        if self.min_chars is not None:
+            return len(self.text) + 1 > self.min_chars
         return self.armed_by_hand
 
     def arm(self) -> None:
         """From now on stops count."""
-        self.arm_after, self.armed_by_hand = None, True
+        self.min_chars, self.armed_by_hand = None, True
 
     def disarm(self) -> None:
         """From now on stops do not count."""
-        self.arm_after, self.armed_by_hand = None, False
+        self.min_chars, self.armed_by_hand = None, False
 
-    # -- sections 1 and 8: one character -------------------------------------------------------------------------------
+    # -- sections 1 and 8: one character
+    # -------------------------------------------------------------------------------
 
     def read(self, character: str) -> tuple[int, int] | None:
-        """Read one character; return the index and the start of the stop that ends the stream here, or ``None``."""
+        """Read one character; return the index and the start of the stop that ends the stream here,
+        or ``None``.
+        """
         armed = self.armed
         self.text += character
         if self.region is not None:  # asleep: rule 2
@@ -74,20 +78,24 @@ class Scanner:
     def _may_fire_here(self, index: int) -> bool:
         if not self._ends_here(self.stops[index]):
             return False
-        # "A match never reaches into text that was emitted": its cut would be in front of it. An included stop is cut
-        # behind its end, so nothing has to be taken back for it.
+        # "A match never reaches into text that was emitted": its cut would be in front of it. An
+        # included stop is cut behind its end, so nothing has to be taken back for it.
         return index in self.included or len(self.text) - len(self.stops[index]) >= self.given_up
 
     def _decide_tie(self, firing: list[int]) -> int:
-        # All of them end here. Equal stops count under the lower index: of equals, max() returns the first.
+        # All of them end here. Equal stops count under the lower index: of equals, max() returns
+        # the first.
         if self.tie == "first":
             return min(firing)
         return max(firing, key=lambda index: len(self.stops[index]))
 
-    # -- sections 2 and 7: hold-back for stops -------------------------------------------------------------------------
+    # -- sections 2 and 7: hold-back for stops
+    # -------------------------------------------------------------------------
 
     def held_from(self) -> int:
-        """Where the longest suffix begins that is a proper prefix of a stop, not included, that could still fire."""
+        """Where the longest suffix begins that is a proper prefix of a stop, not included, that
+        could still fire.
+        """
         end = len(self.text)
         if self.region is not None:  # section 8: asleep, nothing is held for matching
             return end
@@ -100,11 +108,14 @@ class Scanner:
         return end
 
     def _could_fire(self, index: int, start: int) -> bool:
-        """Stop ``index`` has begun at ``start``. Would it end the stream, if the rest of it came next?"""
+        """Stop ``index`` has begun at ``start``.
+
+        Would it end the stream, if the rest of it came next?
+        """
         missing = self.stops[index][len(self.text) - start :]
-        # After disarm() the caller may arm again in front of any character that is missing. Armed streams, and streams
-        # that arm by themselves, are taken to stay as they are.
-        waits_for_arm = self.arm_after is None and not self.armed_by_hand
+        # After disarm() the caller may arm again in front of any character that is missing. Armed
+        # streams, and streams that arm by themselves, are taken to stay as they are.
+        waits_for_arm = self.min_chars is None and not self.armed_by_hand
         for moment in range(len(missing)) if waits_for_arm else [None]:
             future = copy.copy(self)
             match = None
@@ -121,7 +132,7 @@ class Scanner:
     def settle(self) -> None:
         """Give up what is not held: from here on no match may begin in it.
 
-        Done after each character and each ``arm()`` and ``disarm()``, so that what can match never depends on where the
-        chunks were cut.
+        Done after each character and each ``arm()`` and ``disarm()``, so that what can match never
+        depends on where the chunks were cut.
         """
         self.given_up = self.held_from()

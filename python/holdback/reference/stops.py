@@ -75,7 +75,9 @@ class StopSet:
 
     @property
     def unreachable(self) -> tuple[int, ...]:
-        """Indices of the stops that can never be the match of a stream that is always armed (section 1)."""
+        """Indices of the stops that can never be the match of a stream that is always armed
+        (section 1).
+        """
         return tuple(index for index in range(len(self)) if self._is_unreachable(index))
 
     def _is_unreachable(self, index: int) -> bool:
@@ -95,14 +97,17 @@ class StopSet:
     def stream(self, **options: Any) -> StopStream:
         """Start a text stream.
 
-        Options: ``include_stop``, ``errors``, ``arm_after_chars``, ``asleep_inside``, ``start_asleep``, ``keep_whole``.
+        Options: ``include_stop``, ``errors``, ``min_chars``, ``ignore_inside``, ``start_inside``,
+        ``atomic``.
         """
         from .stream import StopStream
 
         return StopStream(self, raw=False, **options)
 
     def byte_stream(self, **options: Any) -> StopStream:
-        """Start a stream of bytes: no decoding, offsets in bytes. The options of ``stream()`` without ``errors``."""
+        """Start a stream of bytes: no decoding, offsets in bytes. The options of ``stream()``
+        without ``errors``.
+        """
         from .stream import StopStream
 
         if "errors" in options:
@@ -120,10 +125,14 @@ class StopSet:
         emitted += stream.flush()
         return emitted, stream.match
 
-    def truncate_many(self, texts: Iterable[str], /, **options: Any) -> tuple[list[str], list[StopMatch | None]]:
+    def truncate_many(
+        self, texts: Iterable[str], /, **options: Any
+    ) -> tuple[list[str], list[StopMatch | None]]:
         """``truncate`` for each text; two lists of the same length."""
         if isinstance(texts, (str, bytes)):
-            raise TypeError(f"truncate_many takes an iterable of texts, not one {type(texts).__name__}")
+            raise TypeError(
+                f"truncate_many takes an iterable of texts, not one {type(texts).__name__}"
+            )
         results = [self.truncate(text, **options) for text in texts]
         return [emitted for emitted, _ in results], [match for _, match in results]
 
@@ -153,7 +162,8 @@ class StopSet:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        # The type belongs to the key: "a" and b"a" find the same text, but only one of them allows a text stream.
+        # The type belongs to the key: "a" and b"a" find the same text, but only one of them allows
+        # a text stream.
         return (self._tie, *((type(stop), stop) for stop in self._stops))
 
     def __repr__(self) -> str:
@@ -173,12 +183,17 @@ def _rebuild(stops: tuple[str | bytes, ...], tie: str) -> StopSet:
 def compile(  # noqa: A001 - named like re.compile
     stops: str | bytes | Iterable[str | bytes] | None = None, /, **options: Any
 ) -> StopSet:
-    """``StopSet(stops, **options)``. The real one remembers recent lists; that can only be seen on a clock."""
+    """``StopSet(stops, **options)``.
+
+    The real one remembers recent lists; that can only be seen on a clock.
+    """
     return StopSet(stops, **options)
 
 
 def listed(literals: Any, what: str) -> list[Any]:
-    """``None`` is an empty list, one ``str`` or ``bytes`` is one literal and never its letters (section 5)."""
+    """``None`` is an empty list, one ``str`` or ``bytes`` is one literal and never its letters
+    (section 5).
+    """
     if literals is None:
         return []
     if isinstance(literals, (str, bytes)):
@@ -186,11 +201,15 @@ def listed(literals: Any, what: str) -> list[Any]:
     try:
         return list(literals)
     except TypeError:
-        raise TypeError(f"{what} must be str, bytes or an iterable of them, not {type(literals).__name__}") from None
+        raise TypeError(
+            f"{what} must be str, bytes or an iterable of them, not {type(literals).__name__}"
+        ) from None
 
 
 def utf8(literal: Any, name: str = "") -> bytes:
-    """What a literal is compared by: ``"a"`` and ``b"a"`` are equal. ``name`` says in an error which one is bad."""
+    """What a literal is compared by: ``"a"`` and ``b"a"`` are equal. ``name`` says in an error
+    which one is bad.
+    """
     if isinstance(literal, bytes):
         return literal
     if not isinstance(literal, str):

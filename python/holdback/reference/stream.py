@@ -14,13 +14,17 @@ from .scan import Scanner
 from .stops import StopSet
 from .whole import Whole
 
-# What a stream takes and gives is str or bytes, depending on how it was made. The types here do not follow that.
+# What a stream takes and gives is str or bytes, depending on how it was made. The types here do not
+# follow that.
 Text = Any
 
 
 @dataclass(frozen=True)
 class StopMatch:
-    """The stop that ended a stream, and where (section 4). Immutable, hashable; equal when all attributes are."""
+    """The stop that ended a stream, and where (section 4).
+
+    Immutable, hashable; equal when all attributes are.
+    """
 
     stop: str | bytes  # as given
     index: int  # its position in the list as given
@@ -34,8 +38,8 @@ class StopMatch:
 class State:
     """All that a stream knows.
 
-    A call works on a copy of it, which takes its place when the call succeeds: a call that raises leaves the stream as
-    it was, and counts nothing.
+    A call works on a copy of it, which takes its place when the call succeeds: a call that raises
+    leaves the stream as it was, and counts nothing.
     """
 
     def __init__(self, stops: StopSet, options: Options) -> None:
@@ -47,8 +51,8 @@ class State:
             tie=stops.tie,
             included=options.included,
             regions=options.regions,
-            arm_after=options.arm_after,
-            region=0 if options.start_asleep else None,
+            min_chars=options.min_chars,
+            region=0 if options.start_inside else None,
         )
         self.whole = Whole(options.whole)
         self.chunks = 0  # chunks fed so far
@@ -131,7 +135,9 @@ class State:
     def _emit(self, until: int) -> Text:
         # Emit what stands in front of `until`; after a match, what stands in front of the cut.
         if self.match is not None:
-            until = self.match.end if self.match.index in self.options.included else self.match.start
+            until = (
+                self.match.end if self.match.index in self.options.included else self.match.start
+            )
         text = self.scanner.text[self.emitted : until]
         self.emitted = max(self.emitted, until)
         return self.given_back(text)
@@ -161,7 +167,8 @@ class StopStream:
         self._busy = threading.Lock()
 
     def feed(self, chunk: Text, /) -> tuple[Text, StopMatch | None]:
-        """Take one chunk; return what may be emitted now and will never be taken back, and the match if there is one.
+        """Take one chunk; return what may be emitted now and will never be taken back, and the
+        match if there is one.
 
         >>> stream = StopSet(["END"]).stream()
         >>> stream.feed("the E"), stream.feed("ast")
@@ -176,11 +183,13 @@ class StopStream:
     def feed_many(self, chunks: Iterable[Text], /) -> tuple[Text, StopMatch | None]:
         """Feed one block of chunks.
 
-        The same as feeding them one by one up to a match, but if one of them is bad, none was fed. Behind the end of the
-        stream nothing is looked at.
+        The same as feeding them one by one up to a match, but if one of them is bad, none was fed.
+        Behind the end of the stream nothing is looked at.
         """
         if isinstance(chunks, (str, bytes)):
-            raise TypeError(f"feed_many takes an iterable of chunks, not one {type(chunks).__name__}")
+            raise TypeError(
+                f"feed_many takes an iterable of chunks, not one {type(chunks).__name__}"
+            )
         iterator = iter(chunks)
         with _Alone(self):
             state = self._state.copy()
@@ -278,7 +287,9 @@ class _Alone:
             if not lock.acquire(blocking=False):
                 for taken in self.locks[:number]:
                     taken.release()
-                raise RuntimeError("this stream is in use by another call, of another thread or around this one")
+                raise RuntimeError(
+                    "this stream is in use by another call, of another thread or around this one"
+                )
 
     def __exit__(self, *_: object) -> None:
         for lock in self.locks:
@@ -288,7 +299,8 @@ class _Alone:
 def feed_batch(
     streams: Iterable[StopStream], chunks: Iterable[Text], /
 ) -> tuple[list[Text], list[tuple[int, StopMatch]]]:
-    """Feed one chunk to each stream: the emits, in order, and who has ended, as pairs of a position and its match.
+    """Feed one chunk to each stream: the emits, in order, and who has ended, as pairs of a position
+    and its match.
 
     >>> stops = StopSet(["END"])
     >>> emits, ended = feed_batch([stops.stream(), stops.stream()], ["an E", "an END"])

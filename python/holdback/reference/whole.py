@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass
 class Whole:
-    """The markers, and where they have occurred so far: pairs of offsets, in order, that never overlap."""
+    """The markers, and where they have occurred so far: pairs of offsets, in order, that never
+    overlap.
+    """
 
     markers: tuple[str, ...]
     occurrences: tuple[tuple[int, int], ...] = ()
@@ -20,7 +22,9 @@ class Whole:
     def read(self, text: str) -> None:
         """The last character of ``text`` is new. Does an occurrence end with it?"""
         ending = [
-            marker for marker in self.markers if text.endswith(marker) and len(text) - len(marker) >= self._behind
+            marker
+            for marker in self.markers
+            if text.endswith(marker) and len(text) - len(marker) >= self._behind
         ]
         if ending:
             self.occurrences += ((len(text) - max(map(len, ending)), len(text)),)
@@ -34,11 +38,17 @@ class Whole:
         return begin
 
     def _held_for_markers(self, text: str) -> int:
-        """Where the longest suffix behind the last occurrence begins that is a proper prefix of a marker that can occur."""
+        """Where the longest suffix behind the last occurrence begins that is a proper prefix of a
+        marker that can occur.
+        """
         for start in range(self._behind, len(text)):
             suffix = text[start:]
             for marker in self.markers:
-                if len(suffix) < len(marker) and marker.startswith(suffix) and self._can_occur(marker):
+                if (
+                    len(suffix) < len(marker)
+                    and marker.startswith(suffix)
+                    and self._can_occur(marker)
+                ):
                     return start
         return len(text)
 

@@ -1,15 +1,18 @@
-"""A gateway between clients and models: any stops, in any of nine dialects, on upstreams that take few stops or none.
+"""A gateway between clients and models: any stops, in any of nine dialects, on upstreams that take
+few stops or none.
 
-``holdback serve`` runs it; docs/serve.md is its manual. As an ASGI application under a server of your own:
+``holdback serve`` runs it; docs/serve.md is its manual. As an ASGI application under a server of
+your own:
 
 * :func:`create_app` makes one from a :class:`~holdback.serve.config.Config`;
-* :func:`app` makes one from the TOML file that the environment variable ``HOLDBACK_CONFIG`` names, for command lines such as
-  ``uvicorn --factory holdback.serve:app`` or ``granian --interface asgi --factory holdback.serve:app``.
+* :func:`app` makes one from the TOML file that the environment variable ``HOLDBACK_CONFIG`` names,
+  for command lines such as ``uvicorn --factory holdback.serve:app`` or ``granian --interface asgi
+  --factory holdback.serve:app``.
 
-What happens to a request (``exchange``), file by file:
-``routes`` finds the dialect and the upstream, ``asking`` reads the stops and what else
-matters, ``planning`` says which stops are sent and which enforced, ``upstream`` opens the stream, ``relay`` cuts it and hangs up at
-the match, ``bodies`` makes one answer of a stream for clients that did not ask for one.
+What happens to a request (``exchange``), file by file: ``routes`` finds the dialect and the
+upstream, ``asking`` reads the stops and what else matters, ``planning`` says which stops are sent
+and which enforced, ``upstream`` opens the stream, ``relay`` cuts it and hangs up at the match,
+``bodies`` makes one answer of a stream for clients that did not ask for one.
 
 It needs the extra ``holdback[serve]``.
 """
@@ -26,7 +29,10 @@ __all__ = ["app", "create_app"]
 
 
 def create_app(config: Config) -> Gateway:
-    """The gateway as an ASGI application. Its HTTP client opens with the server's lifespan, or with the first request."""
+    """The gateway as an ASGI application.
+
+    Its HTTP client opens with the server's lifespan, or with the first request.
+    """
     from holdback.serve.gateway import Gateway
 
     return Gateway(config)

@@ -1,6 +1,8 @@
-"""What a request asks for, as far as the gateway has to know, within the limits of the configuration.
+"""What a request asks for, as far as the gateway has to know, within the limits of the
+configuration.
 
-A body is parsed once and written again only if something in it has to change; otherwise its very bytes are forwarded.
+A body is parsed once and written again only if something in it has to change; otherwise its very
+bytes are forwarded.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ MAX_CHOICES = 65_535
 
 
 class BadRequestError(ValueError):
-    """A request that cannot be served; the message is for the client. ``param`` is the field at fault."""
+    """A request that cannot be served; the message is for the client. ``param`` is the field at
+    fault.
+    """
 
     def __init__(self, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -48,7 +52,10 @@ class Ask:
 
 
 def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
-    """Read the body of a POST to ``path``. Raises :class:`BadRequestError` for what is no request, or whose stops cannot be used."""
+    """Read the body of a POST to ``path``.
+
+    Raises :class:`BadRequestError` for what is no request, or whose stops cannot be used.
+    """
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -62,11 +69,14 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
     _check_stops(stops, ".".join(field), config)
     choices = count_choices(dialect, body)
     if choices > MAX_CHOICES:
-        raise BadRequestError(f"{choices} answers are asked for; at most {MAX_CHOICES} are given", "n")
+        raise BadRequestError(
+            f"{choices} answers are asked for; at most {MAX_CHOICES} are given", "n"
+        )
     echoed = echoed_chars(dialect, body)
     if stops and echoed is None:
         raise BadRequestError(
-            "echo together with stops needs one prompt that is text: stops do not count inside it", "echo"
+            "echo together with stops needs one prompt that is text: stops do not count inside it",
+            "echo",
         )
     return Ask(
         dialect=dialect,
@@ -76,7 +86,8 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
         stops=tuple(stops),
         field=field,
         stream=wants_stream(dialect, path, body),
-        include_stop=body.get("include_stop_str_in_output") is True or body.get("no_stop_trim") is True,
+        include_stop=body.get("include_stop_str_in_output") is True
+        or body.get("no_stop_trim") is True,
         choices=choices,
         skip_chars=echoed or 0,
         has_stream_form=_has_stream_form(dialect, body),
@@ -85,15 +96,23 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
 
 def _check_stops(stops: list[str], name: str, config: Config) -> None:
     if len(stops) > config.max_stops:
-        raise BadRequestError(f"{name} has {len(stops)} stops; at most {config.max_stops} are taken", name)
-    if sum(map(len, stops)) * 4 > config.max_stop_bytes:  # an upper bound first: most lists are far from the limit
+        raise BadRequestError(
+            f"{name} has {len(stops)} stops; at most {config.max_stops} are taken", name
+        )
+    if (
+        sum(map(len, stops)) * 4 > config.max_stop_bytes
+    ):  # an upper bound first: most lists are far from the limit
         size = sum(len(stop.encode("utf-8", "surrogatepass")) for stop in stops)
         if size > config.max_stop_bytes:
-            raise BadRequestError(f"{name} has {size} bytes of stops; at most {config.max_stop_bytes} are taken", name)
+            raise BadRequestError(
+                f"{name} has {size} bytes of stops; at most {config.max_stop_bytes} are taken", name
+            )
 
 
 def _has_stream_form(dialect: Dialect, body: dict[str, Any]) -> bool:
-    """False for what only a whole answer can bring: the best of several, sound, work that goes on in the background."""
+    """False for what only a whole answer can bring: the best of several, sound, work that goes on
+    in the background.
+    """
     best = body.get("best_of")
     if dialect == "tgi" and isinstance(body.get("parameters"), dict):
         best = body["parameters"].get("best_of")

@@ -1,7 +1,9 @@
-"""One answer out of a stream, for clients that did not ask for one: what the upstream would have sent as a whole.
+"""One answer out of a stream, for clients that did not ask for one: what the upstream would have
+sent as a whole.
 
-Each API has its own way to take an answer apart; here it is put together again. Fields that are not known are kept: a string that
-comes in pieces is joined, a list is extended, anything else is the last one sent.
+Each API has its own way to take an answer apart; here it is put together again. Fields that are not
+known are kept: a string that comes in pieces is joined, a list is extended, anything else is the
+last one sent.
 """
 
 from __future__ import annotations
@@ -33,12 +35,25 @@ class _Text(list[str]):
 
 
 _SAID_ONCE = frozenset(
-    ("id", "index", "type", "role", "object", "name", "format", "status", "encoding", "mime_type", "media_type")
+    (
+        "id",
+        "index",
+        "type",
+        "role",
+        "object",
+        "name",
+        "format",
+        "status",
+        "encoding",
+        "mime_type",
+        "media_type",
+    )
 )
 """Strings that some servers repeat in every piece."""
 
 _MAX_INDEXED = 1024
-"""Entries with an ``index`` in one list, such as tool calls: each piece is looked for among them."""
+"""Entries with an ``index`` in one list, such as tool calls: each piece is looked for among them.
+"""
 
 
 def _merge(into: dict[str, Any], piece: Mapping[str, Any]) -> None:
@@ -68,7 +83,9 @@ def _extend(have: list[Any], more: list[Any]) -> None:
         if index is not None:
             if len(have) > _MAX_INDEXED:
                 raise ValueError(f"more than {_MAX_INDEXED} pieces with an index")
-            same = next((old for old in have if isinstance(old, dict) and old.get("index") == index), None)
+            same = next(
+                (old for old in have if isinstance(old, dict) and old.get("index") == index), None
+            )
         if same is None:
             have.append(_opened(entry, ""))
         else:
@@ -76,7 +93,9 @@ def _extend(have: list[Any], more: list[Any]) -> None:
 
 
 def _add_parts(parts: list[Any], more: Any) -> list[Any]:
-    """Content as a list of parts, as Mistral's reasoning models send it: text, or thoughts, go on in the part before of that kind."""
+    """Content as a list of parts, as Mistral's reasoning models send it: text, or thoughts, go on
+    in the part before of that kind.
+    """
     if isinstance(more, str | _Text):
         text = "".join(more)
         more = [{"type": "text", "text": text}] if text else []
@@ -84,7 +103,9 @@ def _add_parts(parts: list[Any], more: Any) -> list[Any]:
         last = parts[-1] if parts else {}
         if part.get("type") == last.get("type") == "text" and isinstance(last["text"], _Text):
             last["text"].append(part["text"])
-        elif part.get("type") == last.get("type") == "thinking" and isinstance(last["thinking"], list):
+        elif part.get("type") == last.get("type") == "thinking" and isinstance(
+            last["thinking"], list
+        ):
             last["thinking"] = _add_parts(last["thinking"], part["thinking"])
         else:
             parts.append(_opened(part, ""))
@@ -129,7 +150,9 @@ class _Choices:
             self.error = event
             return
         for key, value in event.items():
-            if key not in ("choices", "obfuscation") and (value is not None or key not in self._head):
+            if key not in ("choices", "obfuscation") and (
+                value is not None or key not in self._head
+            ):
                 self._head[key] = value
         for piece in event.get("choices") or ():
             index = piece.get("index", 0)
@@ -195,10 +218,14 @@ class _Messages:
         elif kind == "content_block_start":
             self._blocks[event.get("index", 0)] = _opened(event.get("content_block") or {}, "")
         elif kind == "content_block_delta":
-            self._add_to_block(self._blocks.setdefault(event.get("index", 0), {}), dict(event.get("delta") or {}))
+            self._add_to_block(
+                self._blocks.setdefault(event.get("index", 0), {}), dict(event.get("delta") or {})
+            )
         elif kind == "message_delta":
             usage = {**(self._message.get("usage") or {}), **(event.get("usage") or {})}
-            extra = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
+            extra = {
+                key: value for key, value in event.items() if key not in ("type", "delta", "usage")
+            }
             self._message.update({**(event.get("delta") or {}), **extra, "usage": usage})
             self._ended = True
 
@@ -242,7 +269,9 @@ class _Gemini:
                 if key == "content" and isinstance(value, dict):
                     content = candidate.setdefault("content", {"parts": []})
                     self._add_parts(content["parts"], value.get("parts") or [])
-                    content.update((name, inner) for name, inner in value.items() if name != "parts")
+                    content.update(
+                        (name, inner) for name, inner in value.items() if name != "parts"
+                    )
                 elif key == "citationMetadata" and isinstance(value, dict):
                     have = candidate.setdefault(key, {}).get("citations") or []
                     more = [
@@ -256,7 +285,9 @@ class _Gemini:
 
     @staticmethod
     def _add_parts(parts: list[dict[str, Any]], more: list[dict[str, Any]]) -> None:
-        """Text goes on in the part before if that is of the same kind, an answer or a thought; all else is a part of its own."""
+        """Text goes on in the part before if that is of the same kind, an answer or a thought; all
+        else is a part of its own.
+        """
         for part in more:
             last = parts[-1] if parts else {}
             if isinstance(last.get("text"), _Text) and isinstance(part.get("text"), str):
@@ -267,18 +298,31 @@ class _Gemini:
                     continue
                 if not part["text"] and len(part) == 1:
                     continue
-            parts.append({**part, **({"text": _Text((part["text"],))} if isinstance(part.get("text"), str) else {})})
+            parts.append(
+                {
+                    **part,
+                    **(
+                        {"text": _Text((part["text"],))}
+                        if isinstance(part.get("text"), str)
+                        else {}
+                    ),
+                }
+            )
 
     def body(self) -> Any:
         candidates = [self._candidates[index] for index in sorted(self._candidates)]
         blocked = "promptFeedback" in self._head
-        if not blocked and (not candidates or any(not candidate.get("finishReason") for candidate in candidates)):
+        if not blocked and (
+            not candidates or any(not candidate.get("finishReason") for candidate in candidates)
+        ):
             return None
         return _closed({"candidates": candidates, **self._head} if candidates else self._head)
 
 
 class _Lines:
-    """Ollama, llama.cpp, TGI: the last frame tells all about the answer, those before it bring pieces of it."""
+    """Ollama, llama.cpp, TGI: the last frame tells all about the answer, those before it bring
+    pieces of it.
+    """
 
     def __init__(self, joined: tuple[str, ...], end: str) -> None:
         self.error: dict[str, Any] | None = None
@@ -290,7 +334,9 @@ class _Lines:
         if event.get("error"):
             self.error = event
             return
-        answer = self._answers.setdefault(event["index"] if type(event.get("index")) is int else 0, {})
+        answer = self._answers.setdefault(
+            event["index"] if type(event.get("index")) is int else 0, {}
+        )
         for key, value in event.items():
             if key in self._joined:
                 _merge(answer, {key: value})
@@ -305,7 +351,9 @@ class _Lines:
 
 
 class _Tgi:
-    """text-generation-inference: the text stands whole in the last event, the tokens in all of them."""
+    """text-generation-inference: the text stands whole in the last event, the tokens in all of
+    them.
+    """
 
     def __init__(self, *, details: bool, listed: bool) -> None:
         self.error: dict[str, Any] | None = None
@@ -331,7 +379,11 @@ class _Tgi:
             return None
         made = {"generated_text": self._last["generated_text"]}
         if self._details:
-            made["details"] = {**(self._last.get("details") or {}), "prefill": [], "tokens": self._tokens}
+            made["details"] = {
+                **(self._last.get("details") or {}),
+                "prefill": [],
+                "tokens": self._tokens,
+            }
             if self._top:
                 made["details"]["top_tokens"] = self._top
         return [made] if self._listed else made
@@ -356,5 +408,7 @@ def assembly(dialect: Dialect, path: str, request: Mapping[str, Any]) -> Assembl
     if dialect == "llama.cpp":
         return _Lines(("content", "tokens", "completion_probabilities"), "stop")
     parameters = request.get("parameters")
-    wants = isinstance(parameters, dict) and (parameters.get("details") is True or bool(parameters.get("top_n_tokens")))
+    wants = isinstance(parameters, dict) and (
+        parameters.get("details") is True or bool(parameters.get("top_n_tokens"))
+    )
     return _Tgi(details=wants, listed=path == "/")

@@ -1,7 +1,7 @@
 """What an operator can choose: the upstreams, and how the gateway treats them and its clients.
 
-A configuration comes from a TOML file (:func:`read_toml`), from the command line, or from code. Wrong values are a ``ValueError``
-that names the key.
+A configuration comes from a TOML file (:func:`read_toml`), from the command line, or from code.
+Wrong values are a ``ValueError`` that names the key.
 
 >>> parse_upstream("openai=https://api.openai.com")
 Upstream(name='openai', url='https://api.openai.com', provider='openai')
@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 from holdback import providers
 from holdback.wire import DIALECTS, Dialect
 
-# What the systems in data/providers.json speak. An upstream of another provider, or of none, is taken to speak everything.
+# What the systems in data/providers.json speak. An upstream of another provider, or of none, is
+# taken to speak everything.
 SPOKEN: dict[str, tuple[Dialect, ...]] = {
     "openai": ("openai.chat", "openai.completions", "openai.responses"),
     "anthropic": ("anthropic.messages",),
@@ -30,7 +31,13 @@ SPOKEN: dict[str, tuple[Dialect, ...]] = {
     "vllm": ("openai.chat", "openai.completions", "openai.responses", "anthropic.messages"),
     "sglang": ("openai.chat", "openai.completions", "anthropic.messages"),
     "tgi": ("tgi", "openai.chat", "openai.completions"),
-    "llama.cpp": ("llama.cpp", "openai.chat", "openai.completions", "openai.responses", "anthropic.messages"),
+    "llama.cpp": (
+        "llama.cpp",
+        "openai.chat",
+        "openai.completions",
+        "openai.responses",
+        "anthropic.messages",
+    ),
     "ollama": (
         "ollama.chat",
         "ollama.generate",
@@ -68,22 +75,35 @@ class Upstream:
     url: str
     """Its address; a path in it goes in front of every request's own."""
     provider: str | None = None
-    """Whose facts say which stops can be sent (``holdback.providers``). ``None``: nothing is known, so all are enforced here."""
+    """Whose facts say which stops can be sent (``holdback.providers``).
+
+    ``None``: nothing is known, so all are enforced here.
+    """
     dialects: tuple[Dialect, ...] = field(default=(), repr=False)
-    """What it is asked for when a path names no upstream; empty: what its provider speaks, or everything."""
+    """What it is asked for when a path names no upstream; empty: what its provider speaks, or
+    everything.
+    """
     stops: tuple[str, ...] = field(default=(), repr=False)
     """Stops that every request gets, behind its own."""
-    asleep_inside: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ignore_inside: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Regions of the text in which stops do not count, such as ``("<think>", "</think>")``."""
     cut_reasoning: bool = field(default=False, repr=False)
     """Look for stops in reasoning fields too."""
 
     def __post_init__(self) -> None:
         where = f"upstream {self.name!r}"
-        if not self.name or not all(c.isalnum() or c in "-_." for c in self.name) or self.name.startswith("."):
-            raise ValueError(f"{where}: a name has letters, digits, '-', '_' and '.', because it stands in paths")
+        if (
+            not self.name
+            or not all(c.isalnum() or c in "-_." for c in self.name)
+            or self.name.startswith(".")
+        ):
+            raise ValueError(
+                f"{where}: a name has letters, digits, '-', '_' and '.', because it stands in paths"
+            )
         if self.name in RESERVED:
-            raise ValueError(f"{where}: this name is taken by paths of the gateway itself: {', '.join(RESERVED)}")
+            raise ValueError(
+                f"{where}: this name is taken by paths of the gateway itself: {', '.join(RESERVED)}"
+            )
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{where}: the address is http://... or https://..., not {self.url!r}")
@@ -98,7 +118,9 @@ class Upstream:
                 raise ValueError(f"{where}: {error}") from error
         for dialect in self.dialects:
             if dialect not in DIALECTS:
-                raise ValueError(f"{where}: no dialect is called {dialect!r}; there are {', '.join(DIALECTS)}")
+                raise ValueError(
+                    f"{where}: no dialect is called {dialect!r}; there are {', '.join(DIALECTS)}"
+                )
 
     def speaks(self, dialect: Dialect) -> bool:
         """Whether it may be chosen for a path of this dialect that names no upstream."""
@@ -114,19 +136,30 @@ class Config:
     """In the order in which they are considered for a path that names none."""
     listen: str = "127.0.0.1:8080"
     on_match: str = "cancel"
-    """``cancel``: hang up on the upstream at the match; ``drain``: read on for its usage figures, and pay for them."""
+    """``cancel``: hang up on the upstream at the match; ``drain``: read on for its usage figures,
+    and pay for them.
+    """
     buffered: str = "stream"
-    """For clients that do not stream. ``stream``: ask the upstream for a stream, cut it, hang up at the match, answer as one body;
-    ``pass``: forward as asked and cut the body."""
-    name_stops: bool = True
-    """Keep stops here if the upstream does not say which one fired. ``False`` sends as many as it takes."""
+    """For clients that do not stream. ``stream``: ask the upstream for a stream, cut it, hang up at
+    the match, answer as one body; ``pass``: forward as asked and cut the body."""
+    must_name: bool = True
+    """Keep stops here if the upstream does not say which one fired.
+
+    ``False`` sends as many as it takes.
+    """
     stop_field: str | None = "auto"
-    """The key that names the stop where the provider has none of its own; ``None``: no such key. As in ``holdback.wire.Cutter``, but
-    a dialect that has that key itself keeps it (Anthropic's ``stop_reason``)."""
+    """The key that names the stop where the provider has none of its own; ``None``: no such key. As
+    in ``holdback.wire.Cutter``, but a dialect that has that key itself keeps it (Anthropic's
+    ``stop_reason``)."""
     stop_comment: bool = True
-    """End event streams that were cut with the comment ``: x-holdback-stop: ...`` (not Gemini's, whose SDK takes none)."""
+    """End event streams that were cut with the comment ``: x-holdback-stop: ...`` (not Gemini's,
+    whose SDK takes none).
+    """
     other_paths: str = "read"
-    """Requests that are not for an answer, such as the list of models. ``read``: GET and HEAD are forwarded; ``all``; ``none``."""
+    """Requests that are not for an answer, such as the list of models.
+
+    ``read``: GET and HEAD are forwarded; ``all``; ``none``.
+    """
     max_streams: int = 10_000
     """Requests in flight; more are answered with 503."""
     max_request_bytes: int = 64 << 20
@@ -150,7 +183,9 @@ class Config:
             ("other_paths", ("read", "all", "none")),
         ):
             if getattr(self, key) not in words:
-                raise ValueError(f"{key} is {' or '.join(map(repr, words))}, not {getattr(self, key)!r}")
+                raise ValueError(
+                    f"{key} is {' or '.join(map(repr, words))}, not {getattr(self, key)!r}"
+                )
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name.startswith("max_") and value < 1:
@@ -177,7 +212,9 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def parse_upstream(text: str) -> Upstream:
-    """The upstream that ``NAME=URL`` or ``NAME:PROVIDER=URL`` describes; the provider is the name's if that is one."""
+    """The upstream that ``NAME=URL`` or ``NAME:PROVIDER=URL`` describes; the provider is the name's
+    if that is one.
+    """
     head, equals, url = text.partition("=")
     if not equals:
         raise ValueError(f"an upstream is NAME=URL or NAME:PROVIDER=URL, not {text!r}")
@@ -186,7 +223,9 @@ def parse_upstream(text: str) -> Upstream:
 
 
 def read_toml(path: str | Path) -> Config:
-    """The configuration of a TOML file: the fields of :class:`Config`, and a table ``[upstreams.NAME]`` for each upstream."""
+    """The configuration of a TOML file: the fields of :class:`Config`, and a table
+    ``[upstreams.NAME]`` for each upstream.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -215,7 +254,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not TOML: {error}") from error
     tables = document.pop("upstreams", {})
-    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+    if not isinstance(tables, dict) or not all(
+        isinstance(table, dict) for table in tables.values()
+    ):
         raise ValueError("upstreams are tables: [upstreams.NAME]")
     found = _checked(Config, document, "")
     found["upstreams"] = tuple(_upstream(name, table) for name, table in tables.items())
@@ -241,7 +282,11 @@ def _provider_called(name: str) -> str | None:
 
 def _checked(kind: type, table: dict[str, Any], where: str) -> dict[str, Any]:
     """The table's values, with lists made tuples, after a look at their names and types."""
-    wanted = {entry.name: str(entry.type) for entry in fields(kind) if entry.name not in ("name", "upstreams")}
+    wanted = {
+        entry.name: str(entry.type)
+        for entry in fields(kind)
+        if entry.name not in ("name", "upstreams")
+    }
     made = {}
     for key, value in table.items():
         if key not in wanted:
@@ -265,7 +310,11 @@ def _converted(value: Any, kind: str, where: str) -> Any:
         pairs = [tuple(pair) if isinstance(pair, list) else () for pair in value]
         if all(len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs):
             return tuple(pairs)
-    elif kind.startswith("tuple[") and isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+    elif (
+        kind.startswith("tuple[")
+        and isinstance(value, list)
+        and all(isinstance(entry, str) for entry in value)
+    ):
         return tuple(value)
     named = {
         "str | None": "a string, empty for none",
@@ -274,5 +323,7 @@ def _converted(value: Any, kind: str, where: str) -> Any:
         "int": "a whole number",
     }
     named |= {"float": "a number of seconds"}
-    wanted = named.get(kind, "a list of pairs of strings" if "tuple[tuple" in kind else "a list of strings")
+    wanted = named.get(
+        kind, "a list of pairs of strings" if "tuple[tuple" in kind else "a list of strings"
+    )
     raise ValueError(f"{where} is {wanted}, not {value!r}")

@@ -1,7 +1,9 @@
-"""An upstream without a model: it streams one canned answer in every dialect, a piece at a time, and takes no stops at all.
+"""An upstream without a model: it streams one canned answer in every dialect, a piece at a time,
+and takes no stops at all.
 
-``holdback serve --demo`` puts the gateway in front of it. It also says what it saw: a line on standard error when a client left
-early, and ``GET /seen``, a JSON list of the requests it had, with the pieces it sent of each. The project's tests use it as well.
+``holdback serve --demo`` puts the gateway in front of it. It also says what it saw: a line on
+standard error when a client left early, and ``GET /seen``, a JSON list of the requests it had, with
+the pieces it sent of each. The project's tests use it as well.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ ANSWER = (
     "This model never stops by itself, ", "and every word of it costs money. ",
     "It goes on, ", "and on, ", "and on, ", "and on, ", "and on.",
 )  # fmt: skip
-"""The pieces of the answer: several stops that people use, most of them cut in half, and then more text than anybody wants."""
+"""The pieces of the answer: several stops that people use, most of them cut in half, and then more
+text than anybody wants.
+"""
 
 _USAGE = {"prompt_tokens": 14, "completion_tokens": 20, "total_tokens": 34}
 
@@ -91,7 +95,10 @@ class Demo:
         except BadRequestError as error:
             await _whole(send, 400, {"error": str(error)})
             return
-        authorized = any(name in (b"authorization", b"x-api-key", b"x-goog-api-key") for name, _ in scope["headers"])
+        authorized = any(
+            name in (b"authorization", b"x-api-key", b"x-goog-api-key")
+            for name, _ in scope["headers"]
+        )
         seen = Seen(path, dialect, ask.stream, ask.stops, authorized, pieces=len(self.pieces))
         self.seen.append(seen)
         if ask.stream:
@@ -110,12 +117,21 @@ class Demo:
         if path == "/seen":
             return 200, [asdict(seen) for seen in self.seen]
         if path == "/v1/models":
-            return 200, {"object": "list", "data": [{"id": "demo", "object": "model", "owned_by": "holdback"}]}
+            return 200, {
+                "object": "list",
+                "data": [{"id": "demo", "object": "model", "owned_by": "holdback"}],
+            }
         return 404, {"error": {"message": "not found"}}
 
     async def _stream(self, ask: Ask, seen: Seen, receive: Any, send: Any) -> None:
-        kind = b"application/x-ndjson" if ask.dialect.startswith("ollama") else b"text/event-stream; charset=utf-8"
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+        kind = (
+            b"application/x-ndjson"
+            if ask.dialect.startswith("ollama")
+            else b"text/event-stream; charset=utf-8"
+        )
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]}
+        )
         left = asyncio.ensure_future(receive())
         try:
             for is_piece, frame in frames(ask.dialect, self.pieces, ask):
@@ -146,7 +162,11 @@ def frames(dialect: Dialect, pieces: Sequence[str], ask: Ask) -> Iterator[tuple[
     made: Iterator[tuple[bool, Any]] = _EVENTS[dialect](pieces, ask)
     named = dialect in ("anthropic.messages", "openai.responses")
     for is_piece, event in made:
-        text = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+        text = (
+            event
+            if isinstance(event, str)
+            else json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+        )
         if dialect.startswith("ollama"):
             yield is_piece, f"{text}\n".encode()
         elif named:
@@ -187,7 +207,12 @@ def _chat(pieces: Sequence[str], ask: Ask) -> _Events:
 
 
 def _completions(pieces: Sequence[str], ask: Ask) -> _Events:
-    head = {"id": "cmpl-demo", "object": "text_completion", "created": 1790000000, "model": ask.model or "demo"}
+    head = {
+        "id": "cmpl-demo",
+        "object": "text_completion",
+        "created": 1790000000,
+        "model": ask.model or "demo",
+    }
     for place, piece in enumerate((*pieces, "")):
         finish = "stop" if place == len(pieces) else None
         for index in range(ask.choices):
@@ -199,7 +224,11 @@ def _completions(pieces: Sequence[str], ask: Ask) -> _Events:
 
 def _responses(pieces: Sequence[str], ask: Ask) -> _Events:
     text, number = "".join(pieces), 0
-    usage: dict[str, Any] = {"input_tokens": 14, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
+    usage: dict[str, Any] = {
+        "input_tokens": 14,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 20,
+    }
     usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 34}
     where = {"item_id": "msg_demo", "output_index": 0, "content_index": 0}
 
@@ -211,7 +240,12 @@ def _responses(pieces: Sequence[str], ask: Ask) -> _Events:
             "model": ask.model or "demo",
             "error": None,
         }
-        fixed |= {"incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True}
+        fixed |= {
+            "incomplete_details": None,
+            "instructions": None,
+            "metadata": {},
+            "parallel_tool_calls": True,
+        }
         return {**fixed, "status": status, "output": output, "tools": [], "tool_choice": "auto", "temperature": 1.0,
                 "top_p": 1.0, "usage": usage}  # fmt: skip
 
@@ -219,18 +253,35 @@ def _responses(pieces: Sequence[str], ask: Ask) -> _Events:
         return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
     def item(status: str, content: list[Any]) -> dict[str, Any]:
-        return {"id": "msg_demo", "type": "message", "status": status, "role": "assistant", "content": content}
+        return {
+            "id": "msg_demo",
+            "type": "message",
+            "status": status,
+            "role": "assistant",
+            "content": content,
+        }
 
     events: list[tuple[bool, str, dict[str, Any]]] = [
         (False, "response.created", {"response": response("in_progress", [])}),
         (False, "response.in_progress", {"response": response("in_progress", [])}),
         (False, "response.output_item.added", {"output_index": 0, "item": item("in_progress", [])}),
         (False, "response.content_part.added", {**where, "part": part("")}),
-        *((True, "response.output_text.delta", {**where, "delta": piece, "logprobs": []}) for piece in pieces),
+        *(
+            (True, "response.output_text.delta", {**where, "delta": piece, "logprobs": []})
+            for piece in pieces
+        ),
         (False, "response.output_text.done", {**where, "text": text, "logprobs": []}),
         (False, "response.content_part.done", {**where, "part": part(text)}),
-        (False, "response.output_item.done", {"output_index": 0, "item": item("completed", [part(text)])}),
-        (False, "response.completed", {"response": response("completed", [item("completed", [part(text)])], usage)}),
+        (
+            False,
+            "response.output_item.done",
+            {"output_index": 0, "item": item("completed", [part(text)])},
+        ),
+        (
+            False,
+            "response.completed",
+            {"response": response("completed", [item("completed", [part(text)])], usage)},
+        ),
     ]
     for number, (is_piece, kind, fields) in enumerate(events):
         yield is_piece, {"type": kind, "sequence_number": number, **fields}
@@ -244,12 +295,26 @@ def _messages(pieces: Sequence[str], ask: Ask) -> _Events:
         "model": ask.model or "demo",
         "content": [],
     }
-    message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 14, "output_tokens": 1}}
+    message |= {
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 14, "output_tokens": 1},
+    }
     yield False, {"type": "message_start", "message": message}
-    yield False, {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield (
+        False,
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    )
     yield False, {"type": "ping"}
     for piece in pieces:
-        yield True, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+        yield (
+            True,
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "text_delta", "text": piece},
+            },
+        )
     yield False, {"type": "content_block_stop", "index": 0}
     delta = {"stop_reason": "end_turn", "stop_sequence": None}
     yield False, {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 20}}
@@ -258,16 +323,37 @@ def _messages(pieces: Sequence[str], ask: Ask) -> _Events:
 
 def _gemini(pieces: Sequence[str], ask: Ask) -> _Events:
     for place, piece in enumerate(pieces, 1):
-        usage = {"promptTokenCount": 14, "candidatesTokenCount": place, "totalTokenCount": 14 + place}
-        candidate: dict[str, Any] = {"content": {"parts": [{"text": piece}], "role": "model"}, "index": 0}
+        usage = {
+            "promptTokenCount": 14,
+            "candidatesTokenCount": place,
+            "totalTokenCount": 14 + place,
+        }
+        candidate: dict[str, Any] = {
+            "content": {"parts": [{"text": piece}], "role": "model"},
+            "index": 0,
+        }
         if place == len(pieces):
             candidate["finishReason"] = "STOP"
-        yield True, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "demo", "responseId": "demo"}
+        yield (
+            True,
+            {
+                "candidates": [candidate],
+                "usageMetadata": usage,
+                "modelVersion": "demo",
+                "responseId": "demo",
+            },
+        )
 
 
 def _ollama(pieces: Sequence[str], ask: Ask) -> _Events:
     head = {"model": ask.model or "demo", "created_at": "2026-11-30T00:00:00Z"}
-    end = {"done": True, "done_reason": "stop", "total_duration": 5, "load_duration": 1, "prompt_eval_count": 14}
+    end = {
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 5,
+        "load_duration": 1,
+        "prompt_eval_count": 14,
+    }
     end |= {"prompt_eval_duration": 1, "eval_count": 20, "eval_duration": 3}
     for place, piece in enumerate((*pieces, "")):
         said: dict[str, Any] = {"response": piece}
@@ -297,16 +383,38 @@ def _llama_cpp(pieces: Sequence[str], ask: Ask) -> _Events:
         "model": "demo.gguf",
         "tokens_predicted": 20,
     }
-    yield False, {**event, "tokens_evaluated": 14, "stop_type": "eos", "stopping_word": "", "truncated": False}
+    yield (
+        False,
+        {
+            **event,
+            "tokens_evaluated": 14,
+            "stop_type": "eos",
+            "stopping_word": "",
+            "truncated": False,
+        },
+    )
 
 
 def _tgi(pieces: Sequence[str], ask: Ask) -> _Events:
     for place, piece in enumerate(pieces, 1):
         token = {"id": place, "text": piece, "logprob": -0.25, "special": False}
         yield True, {"index": place, "token": token, "generated_text": None, "details": None}
-    details = {"finish_reason": "eos_token", "generated_tokens": 21, "seed": None, "input_length": 14}
+    details = {
+        "finish_reason": "eos_token",
+        "generated_tokens": 21,
+        "seed": None,
+        "input_length": 14,
+    }
     token = {"id": 2, "text": "</s>", "logprob": -0.25, "special": True}
-    yield False, {"index": len(pieces) + 1, "token": token, "generated_text": "".join(pieces), "details": details}
+    yield (
+        False,
+        {
+            "index": len(pieces) + 1,
+            "token": token,
+            "generated_text": "".join(pieces),
+            "details": details,
+        },
+    )
 
 
 _EVENTS: dict[Dialect, Callable[[Sequence[str], Ask], _Events]] = {

@@ -1,7 +1,8 @@
 """One request and its answer, from the client's first byte to the last line of the log.
 
-The order of things: the request is read and planned, the upstream is asked while somebody watches whether the client leaves, and the
-answer goes back untouched, cut as it streams, put together, or cut as a whole.
+The order of things: the request is read and planned, the upstream is asked while somebody watches
+whether the client leaves, and the answer goes back untouched, cut as it streams, put together, or
+cut as a whole.
 """
 
 from __future__ import annotations
@@ -34,9 +35,16 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MAX_TOLD = 4096
-"""Characters of ``x-holdback-stop`` at the most: many clients refuse an answer with a longer header. A longer one is left out."""
+"""Characters of ``x-holdback-stop`` at the most: many clients refuse an answer with a longer
+header. A longer one is left out.
+"""
 STOP_HEADER, ID_HEADER = b"x-holdback-stop", b"x-holdback-id"
-_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/ndjson")
+_STREAM_TYPES = (
+    "text/event-stream",
+    "application/x-ndjson",
+    "application/jsonl",
+    "application/ndjson",
+)
 _VAGUE_TYPES = ("", "text/plain", "application/octet-stream")
 _LINES = ("ollama.chat", "ollama.generate")
 
@@ -57,14 +65,26 @@ class Exchange:
     """One request and its answer."""
 
     def __init__(
-        self, config: Config, metrics: Metrics, client: Client, scope: Message, receive: Receive, send: Send
+        self,
+        config: Config,
+        metrics: Metrics,
+        client: Client,
+        scope: Message,
+        receive: Receive,
+        send: Send,
     ) -> None:
         self.config, self.metrics, self.client = config, metrics, client
         self.scope, self.receive, self.send = scope, receive, send
         self.begin = perf_counter()
-        raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        raw_path = (
+            (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+        )
         if not raw_path.startswith("/"):  # some servers hand on `GET http://host/path` as it came
-            raw_path = urlsplit(raw_path).path if raw_path.startswith(("http://", "https://")) else raw_path
+            raw_path = (
+                urlsplit(raw_path).path
+                if raw_path.startswith(("http://", "https://"))
+                else raw_path
+            )
         self.raw_path = re.sub(
             "%3a", ":", raw_path, flags=re.IGNORECASE
         )  # some clients escape the one in Gemini's paths
@@ -92,13 +112,19 @@ class Exchange:
         return self.target.upstream.name if self.target else ""
 
     async def run(self) -> None:
-        """Serve it. Whatever happens, the client is told in its own dialect, and the log and the metrics hear of it."""
+        """Serve it. Whatever happens, the client is told in its own dialect, and the log and the
+        metrics hear of it.
+        """
         try:
             await self._serve()
         except _RefusalError as failed:
             self.end, self.error = "error", failed.code
-            error = failures.body(self.dialect, failed.status, str(failed), code=failed.code, param=failed.param)
-            await self._start(failed.status, [(b"content-type", b"application/json")], json.dumps(error).encode())
+            error = failures.body(
+                self.dialect, failed.status, str(failed), code=failed.code, param=failed.param
+            )
+            await self._start(
+                failed.status, [(b"content-type", b"application/json")], json.dumps(error).encode()
+            )
         except _ClientGoneError:
             self.end = "client_gone"
         except asyncio.CancelledError:
@@ -108,13 +134,19 @@ class Exchange:
             self.end, self.error = "error", "internal"
             logging.getLogger("holdback.serve").exception("internal error")
             if not self.status:
-                error = failures.body(self.dialect, 500, "internal error of the gateway", code="internal")
-                await self._start(500, [(b"content-type", b"application/json")], json.dumps(error).encode())
+                error = failures.body(
+                    self.dialect, 500, "internal error of the gateway", code="internal"
+                )
+                await self._start(
+                    500, [(b"content-type", b"application/json")], json.dumps(error).encode()
+                )
         finally:
             self._report()
 
     async def _serve(self) -> None:
-        if not self.raw_path.startswith("/"):  # behind the upstream's address, `@host/` would be another host's
+        if not self.raw_path.startswith(
+            "/"
+        ):  # behind the upstream's address, `@host/` would be another host's
             raise _RefusalError(400, "bad_request", "the path does not begin with /")
         if climbs(self.raw_path):
             raise _RefusalError(400, "bad_request", "the path has dot segments")
@@ -126,7 +158,11 @@ class Exchange:
         if target.dialect is None:
             allowed = self.config.other_paths
             if allowed == "none" or (allowed == "read" and method not in ("GET", "HEAD")):
-                raise _RefusalError(404, "not_found", f"{method} of this path is not served here (setting other_paths)")
+                raise _RefusalError(
+                    404,
+                    "not_found",
+                    f"{method} of this path is not served here (setting other_paths)",
+                )
             body, path = await self._request_body(), target.path
         else:
             raw = await self._request_body()
@@ -135,7 +171,12 @@ class Exchange:
                 self.job = prepare(ask, target.upstream, target.path, query, self.config)
             except BadRequestError as error:
                 raise _RefusalError(400, "bad_request", str(error), error.param) from error
-            body, path, query, self.mode = self.job.body, self.job.path, self.job.query, self.job.mode
+            body, path, query, self.mode = (
+                self.job.body,
+                self.job.path,
+                self.job.query,
+                self.job.mode,
+            )
         await self._forward(method, address(target.upstream, path, query), body)
 
     async def _request_body(self) -> bytes:
@@ -144,28 +185,41 @@ class Exchange:
             try:
                 message = await asyncio.wait_for(self.receive(), self.config.request_timeout)
             except asyncio.TimeoutError as error:
-                raise _RefusalError(408, "request_timeout", "the request has not arrived in time") from error
+                raise _RefusalError(
+                    408, "request_timeout", "the request has not arrived in time"
+                ) from error
             if message["type"] == "http.disconnect":
                 raise _ClientGoneError
             piece = message.get("body", b"")
             size += len(piece)
             if size > limit:
-                raise _RefusalError(413, "request_too_large", f"the request is longer than {limit} bytes")
+                raise _RefusalError(
+                    413, "request_too_large", f"the request is longer than {limit} bytes"
+                )
             pieces.append(piece)
             if not message.get("more_body"):
                 return b"".join(pieces)
 
-    # --- the upstream ---------------------------------------------------------------------------------------------
+    # --- the upstream
+    # ---------------------------------------------------------------------------------------------
 
     async def _forward(self, method: str, url: str, body: bytes) -> None:
-        headers = end_to_end(self.scope["headers"], b"host", b"content-length", b"expect", b"accept-encoding")
+        headers = end_to_end(
+            self.scope["headers"], b"host", b"content-length", b"expect", b"accept-encoding"
+        )
         cutting = self.mode not in (None, "pass")
-        accepted = [(name, value) for name, value in self.scope["headers"] if name == b"accept-encoding"]
+        accepted = [
+            (name, value) for name, value in self.scope["headers"] if name == b"accept-encoding"
+        ]
         headers += [(b"accept-encoding", b"identity")] if cutting else accepted
         if self.mode == "assemble":
-            headers = [(name, value) for name, value in headers if name != b"accept"] + [(b"accept", b"*/*")]
+            headers = [(name, value) for name, value in headers if name != b"accept"] + [
+                (b"accept", b"*/*")
+            ]
         gone = asyncio.ensure_future(self._disconnected())
-        opening = asyncio.ensure_future(self.client.open(method, url, headers, body, decompress=cutting))
+        opening = asyncio.ensure_future(
+            self.client.open(method, url, headers, body, decompress=cutting)
+        )
         answer: Answer | None = None
         self.metrics.open.labels(self.upstream_name).inc()
         try:
@@ -193,7 +247,10 @@ class Exchange:
                 answer.close()
 
     async def _opened(self, opening: asyncio.Future[Answer], gone: asyncio.Future[None]) -> Answer:
-        """The upstream's answer once its head is there. From then on, a client that leaves closes it, which ends any waiting for it."""
+        """The upstream's answer once its head is there.
+
+        From then on, a client that leaves closes it, which ends any waiting for it.
+        """
         await asyncio.wait((gone, opening), return_when=asyncio.FIRST_COMPLETED)
         if not opening.done():
             raise _ClientGoneError
@@ -214,7 +271,8 @@ class Exchange:
     def _cancelled(self, reason: str) -> None:
         self.metrics.cancels.labels(self.upstream_name, reason).inc()
 
-    # --- the answer -----------------------------------------------------------------------------------------------
+    # --- the answer
+    # -----------------------------------------------------------------------------------------------
 
     async def _answer(self, answer: Answer) -> None:
         job, target = self.job, self.target
@@ -225,9 +283,12 @@ class Exchange:
             return
         self.cutter = make_cutter(job, target.upstream, self.config)
         kind = answer.content_type
-        # A stream was asked for: what says nothing of its kind, or not that it is JSON, will be one.
+        # A stream was asked for: what says nothing of its kind, or not that it is JSON, will be
+        # one.
         asked = job.mode in ("stream", "assemble")
-        streams = kind in _STREAM_TYPES or (asked and (job.ask.dialect in _LINES or kind in _VAGUE_TYPES))
+        streams = kind in _STREAM_TYPES or (
+            asked and (job.ask.dialect in _LINES or kind in _VAGUE_TYPES)
+        )
         if not streams:
             await self._cut_body(answer, self.cutter)
         elif job.ask.stream:
@@ -268,7 +329,9 @@ class Exchange:
             self.end = await cut(answer, cutter, self._body, self.meter, drain=drain)
         else:
             make = as_array.feed
-            self.end = await cut(answer, cutter, lambda data: self._body(make(data)), self.meter, drain=drain)
+            self.end = await cut(
+                answer, cutter, lambda data: self._body(make(data)), self.meter, drain=drain
+            )
             await self._body(as_array.finish())
         if self.end == "stop":
             self._cancelled("match")
@@ -276,8 +339,14 @@ class Exchange:
         if told and len(told) > MAX_TOLD:
             told = None
         # google-genai takes a comment for broken JSON, and lines of JSON have none.
-        comments = answer.content_type == "text/event-stream" and self.dialect != "gemini" and self.config.stop_comment
-        await self._finish(f": x-holdback-stop: {told}\n\n".encode() if told and comments else b"", told)
+        comments = (
+            answer.content_type == "text/event-stream"
+            and self.dialect != "gemini"
+            and self.config.stop_comment
+        )
+        await self._finish(
+            f": x-holdback-stop: {told}\n\n".encode() if told and comments else b"", told
+        )
 
     async def _put_together(self, answer: Answer, cutter: Cutter, job: Job) -> None:
         """One body out of the stream that was asked for in the client's stead."""
@@ -290,13 +359,24 @@ class Exchange:
             try:
                 for event in objects(data):
                     whole.add(event)
-            except (ValueError, TypeError, AttributeError, KeyError) as error:  # of a shape that no answer has
-                raise UpstreamError(MALFORMED, "the upstream sends events that no answer can be made of") from error
+            except (
+                ValueError,
+                TypeError,
+                AttributeError,
+                KeyError,
+            ) as error:  # of a shape that no answer has
+                raise UpstreamError(
+                    MALFORMED, "the upstream sends events that no answer can be made of"
+                ) from error
 
-        self.end = await cut(answer, cutter, take, self.meter, drain=self.config.on_match == "drain")
+        self.end = await cut(
+            answer, cutter, take, self.meter, drain=self.config.on_match == "drain"
+        )
         if self.end == "stop":
             self._cancelled("match")
-        headers = end_to_end(answer.headers, b"date", b"content-length", b"content-encoding", b"content-type")
+        headers = end_to_end(
+            answer.headers, b"date", b"content-length", b"content-encoding", b"content-type"
+        )
         headers.append((b"content-type", b"application/json"))
         if whole.error is not None:
             self.end, self.error = "error", "upstream_error"
@@ -315,13 +395,17 @@ class Exchange:
         try:
             body = cutter.body(raw)
         except WireError as error:
-            raise UpstreamError(MALFORMED, f"the upstream's answer cannot be read: {error}") from error
+            raise UpstreamError(
+                MALFORMED, f"the upstream's answer cannot be read: {error}"
+            ) from error
         self.meter.added.add(perf_counter() - start)
         self.meter.chunks, self.meter.bytes_in = 1, len(raw)
         headers = end_to_end(answer.headers, b"date", b"content-length", b"content-encoding")
         await self._start_told(answer.status, headers, body, cutter, job)
 
-    async def _start_told(self, status: int, headers: Headers, body: bytes, cutter: Cutter, job: Job) -> None:
+    async def _start_told(
+        self, status: int, headers: Headers, body: bytes, cutter: Cutter, job: Job
+    ) -> None:
         told = stop_header(cutter, job.ask.choices)
         if told and len(told) <= MAX_TOLD:
             headers.append((STOP_HEADER, told.encode()))
@@ -332,10 +416,14 @@ class Exchange:
         if not self.status:
             raise _RefusalError(error.status, error.kind, str(error)) from error
         if self.cutter is not None and self.dialect is not None and not self.as_array:
-            await self._finish(failures.frame(self.dialect, error.status, str(error), code=error.kind))
-        # A stream that passes untouched, or is one JSON array, gets no frame of ours: its connection breaks off, as the upstream's did.
+            await self._finish(
+                failures.frame(self.dialect, error.status, str(error), code=error.kind)
+            )
+        # A stream that passes untouched, or is one JSON array, gets no frame of ours: its
+        # connection breaks off, as the upstream's did.
 
-    # --- the client -----------------------------------------------------------------------------------------------
+    # --- the client
+    # -----------------------------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Headers, body: bytes | None = None) -> None:
         """Send the head of the answer, and its whole body if it is there."""
@@ -363,9 +451,12 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": data, "more_body": False})
         if self.trailers:
             trailers = [(STOP_HEADER, stop.encode())] if stop else []
-            await self.send({"type": "http.response.trailers", "headers": trailers, "more_trailers": False})
+            await self.send(
+                {"type": "http.response.trailers", "headers": trailers, "more_trailers": False}
+            )
 
-    # --- afterwards -----------------------------------------------------------------------------------------------
+    # --- afterwards
+    # -----------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
         metrics, name, dialect = self.metrics, self.upstream_name, self.dialect or ""

@@ -1,4 +1,6 @@
-"""The frames of a cut stream, read back: the JSON in each, and Gemini's other way of streaming, one long JSON array."""
+"""The frames of a cut stream, read back: the JSON in each, and Gemini's other way of streaming, one
+long JSON array.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 
 
 def payloads(data: bytes) -> Iterator[bytes]:
-    """The payload of each frame in ``data``, which holds whole frames, as a cutter gives them: of event streams or lines of JSON.
+    """The payload of each frame in ``data``, which holds whole frames, as a cutter gives them: of
+    event streams or lines of JSON.
 
     >>> list(payloads(b'event: x\\r\\ndata: {"a":\\r\\ndata: 1}\\r\\n\\r\\n: note\\n\\ndata:[DONE]\\n\\n'))
     [b'{"a":\\n1}', b'[DONE]']
@@ -50,7 +53,8 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def written(value: Any) -> bytes:
-    """A value as JSON in UTF-8. Half of a surrogate pair that stands alone, which UTF-8 has no form for, is an escape.
+    """A value as JSON in UTF-8. Half of a surrogate pair that stands alone, which UTF-8 has no form
+    for, is an escape.
 
     Raises `ValueError` for a number that JSON has not got (1e999 is read as infinity).
 
@@ -67,7 +71,9 @@ def written(value: Any) -> bytes:
 
 
 class ArrayOfEvents:
-    """Event-stream frames in, one JSON array out, piece by piece: what Gemini streams to clients that do not ask for ``alt=sse``."""
+    """Event-stream frames in, one JSON array out, piece by piece: what Gemini streams to clients
+    that do not ask for ``alt=sse``.
+    """
 
     content_type = b"application/json; charset=UTF-8"
 

@@ -1,4 +1,6 @@
-"""The ASGI application, plain, without a framework: ``/healthz``, ``/metrics``, and everything else is for an upstream."""
+"""The ASGI application, plain, without a framework: ``/healthz``, ``/metrics``, and everything else
+is for an upstream.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Gateway:
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         if path == "/healthz" and method in ("GET", "HEAD"):
-            await _reply(send, 200, {"status": "ok", "version": __version__, "in_flight": self._in_flight})
+            await _reply(
+                send, 200, {"status": "ok", "version": __version__, "in_flight": self._in_flight}
+            )
         elif path == "/metrics" and method in ("GET", "HEAD"):
             text, kind = self.metrics.text()
             await _reply_bytes(send, 200, text, [(b"content-type", kind.encode())])
@@ -63,12 +67,19 @@ class Gateway:
 
 async def _reply(send: Send, status: int, value: Any, headers: Headers | None = None) -> None:
     await _reply_bytes(
-        send, status, json.dumps(value).encode(), [(b"content-type", b"application/json"), *(headers or [])]
+        send,
+        status,
+        json.dumps(value).encode(),
+        [(b"content-type", b"application/json"), *(headers or [])],
     )
 
 
 async def _reply_bytes(send: Send, status: int, body: bytes, headers: Headers) -> None:
     await send(
-        {"type": "http.response.start", "status": status, "headers": [*headers, (b"content-length", b"%d" % len(body))]}
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [*headers, (b"content-length", b"%d" % len(body))],
+        }
     )
     await send({"type": "http.response.body", "body": body})

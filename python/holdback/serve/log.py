@@ -1,6 +1,7 @@
 """One line of JSON for each request and for what happens to the gateway itself, on standard error.
 
-No line holds a body, a stop, a header or a query: what clients write is theirs, and keys stand in headers and queries.
+No line holds a body, a stop, a header or a query: what clients write is theirs, and keys stand in
+headers and queries.
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ LOGGER = logging.getLogger("holdback.serve")
 def say(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
     """Log ``event``. Fields that are ``None`` are left out."""
     if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, event, extra={"fields": {key: value for key, value in fields.items() if value is not None}})
+        LOGGER.log(
+            level,
+            event,
+            extra={"fields": {key: value for key, value in fields.items() if value is not None}},
+        )
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: ``time`` (UTC), ``level``, ``event``, and the fields of :func:`say`."""
+    """A record as one line of JSON: ``time`` (UTC), ``level``, ``event``, and the fields of
+    :func:`say`.
+    """
 
     converter = staticmethod(time.gmtime)
 
@@ -49,5 +56,6 @@ def log_json_to_stderr() -> None:
         logger.handlers[:] = [handler]
         logger.propagate = False
     LOGGER.setLevel(logging.INFO)
-    # Of the server only what goes wrong: it names addresses of clients for every connection otherwise.
+    # Of the server only what goes wrong: it names addresses of clients for every connection
+    # otherwise.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

@@ -12,8 +12,8 @@
 | ``holdback_chunks_total`` | | chunks cut |
 | ``holdback_upstream_seconds`` | upstream | from a request to the first byte of its answer at the gateway |
 
-Every gateway has a registry of its own. A stream counts for itself and reports once, at its end: a counter of prometheus_client costs
-more than cutting a frame.
+Every gateway has a registry of its own. A stream counts for itself and reports once, at its end: a
+counter of prometheus_client costs more than cutting a frame.
 """
 
 from __future__ import annotations
@@ -69,12 +69,18 @@ class Metrics:
         def counter(name: str, about: str, *labels: str) -> Any:
             return client.Counter(f"holdback_{name}", about, labels, registry=registry)
 
-        self.requests = counter("requests", "Requests answered.", "upstream", "dialect", "mode", "code")
+        self.requests = counter(
+            "requests", "Requests answered.", "upstream", "dialect", "mode", "code"
+        )
         self.fired = counter("stops_fired", "Stops found by the gateway.", "upstream", "dialect")
-        self.cancels = counter("upstream_cancels", "Times the gateway hung up on an upstream.", "upstream", "reason")
+        self.cancels = counter(
+            "upstream_cancels", "Times the gateway hung up on an upstream.", "upstream", "reason"
+        )
         self.errors = counter("errors", "What went wrong.", "upstream", "kind")
         self.chunks = counter("chunks", "Chunks cut.")
-        self.open = client.Gauge("holdback_streams_open", "Answers under way.", ("upstream",), registry=registry)
+        self.open = client.Gauge(
+            "holdback_streams_open", "Answers under way.", ("upstream",), registry=registry
+        )
         self.first_byte = client.Histogram(
             "holdback_upstream_seconds",
             "From a request to the first byte of its answer.",
@@ -89,9 +95,13 @@ class Metrics:
         """The tallies, as prometheus_client asks for them."""
         core = need("prometheus_client.core")
         about = "Time a chunk spent being cut."
-        yield core.HistogramMetricFamily("holdback_added_seconds", about, self.added.buckets(), self.added.total)
+        yield core.HistogramMetricFamily(
+            "holdback_added_seconds", about, self.added.buckets(), self.added.total
+        )
         about = "How long bytes waited because a stop might have begun or a frame was not complete."
-        yield core.HistogramMetricFamily("holdback_held_seconds", about, self.held.buckets(), self.held.total)
+        yield core.HistogramMetricFamily(
+            "holdback_held_seconds", about, self.held.buckets(), self.held.total
+        )
 
     def text(self) -> tuple[bytes, str]:
         """The metrics in Prometheus' text form, and its content type."""

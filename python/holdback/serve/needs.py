@@ -1,4 +1,6 @@
-"""What the extra ``holdback[serve]`` brings, imported when it is needed and asked for by name when it is not there."""
+"""What the extra ``holdback[serve]`` brings, imported when it is needed and asked for by name when
+it is not there.
+"""
 
 from __future__ import annotations
 
@@ -20,5 +22,6 @@ def need(module: str) -> Any:
     except ImportError as error:
         missing = error.name or module
         raise MissingExtraError(
-            f"holdback serve needs the package {missing!r}: pip install 'holdback[serve]'", name=missing
+            f"holdback serve needs the package {missing!r}: pip install 'holdback[serve]'",
+            name=missing,
         ) from error

@@ -1,4 +1,6 @@
-"""What is sent on and what is done here: the stops to send, the stops to enforce, and the request as the upstream gets it."""
+"""What is sent on and what is done here: the stops to send, the stops to enforce, and the request
+as the upstream gets it.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from holdback.serve.frames import written
 from holdback.stop_fields import FIELDS, put_stops
 from holdback.wire import Cutter, Dialect
 
-# How a provider's facts are called when they differ by route; without such an entry those of the provider hold, if they
-# speak of the same request field.
+# How a provider's facts are called when they differ by route; without such an entry those of the
+# provider hold, if they speak of the same request field.
 _SUFFIXES: dict[Dialect, tuple[str, ...]] = {
     "openai.chat": ("chat", "openai"),
     "openai.completions": ("completions", "openai"),
@@ -24,14 +26,18 @@ _SUFFIXES: dict[Dialect, tuple[str, ...]] = {
     "tgi": ("generate",),
 }
 
-# It sends the usage figures unasked, and answers 422 to whoever asks (openai/openai-agents-python#442).
+# It sends the usage figures unasked, and answers 422 to whoever asks
+# (openai/openai-agents-python#442).
 _REFUSE_USAGE_OPTION = frozenset(("mistral",))
 
-# Planning looks at every beginning and end of every stop, which grows with the square of their length. Longer lists are enforced here.
+# Planning looks at every beginning and end of every stop, which grows with the square of their
+# length. Longer lists are enforced here.
 MAX_PLANNED_CHARS = 4096
 
 Mode = Literal["pass", "stream", "assemble", "body"]
-"""How the answer comes back: untouched, cut as it streams, cut as it streams and put together, or cut as a whole."""
+"""How the answer comes back: untouched, cut as it streams, cut as it streams and put together, or
+cut as a whole.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +70,17 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
     except ValueError as error:
         raise BadRequestError(f"{'.'.join(ask.field)}: {error}", ".".join(ask.field)) from error
     # An upstream knows nothing of regions: it would end inside one.
-    inside = bool(upstream.asleep_inside)
+    inside = bool(upstream.ignore_inside)
     split = (
-        Split((), stops) if inside else split_stops(stops, upstream.provider, ask.dialect, ask.model, config.name_stops)
+        Split((), stops)
+        if inside
+        else split_stops(stops, upstream.provider, ask.dialect, ask.model, config.must_name)
     )
-    enforced = (compiled if split.enforce == stops else holdback.compile(split.enforce)) if split.enforce else None
+    enforced = (
+        (compiled if split.enforce == stops else holdback.compile(split.enforce))
+        if split.enforce
+        else None
+    )
     mode: Mode = "pass"
     if enforced is not None:
         if ask.stream:
@@ -87,7 +99,9 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
         path, query = _ask_for_stream(ask, upstream.provider, path, query)
         changed = True
     elif mode == "stream" and ask.dialect == "gemini":
-        query = _with_sse(query)  # without it the answer is one JSON array, which is made here of the events
+        query = _with_sse(
+            query
+        )  # without it the answer is one JSON array, which is made here of the events
     try:
         body = written(ask.body) if changed else ask.raw
     except ValueError as error:
@@ -102,7 +116,7 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
         ask.dialect,
         job.stops,
         include_stop=ask.include_stop,
-        asleep_inside=list(upstream.asleep_inside) or None,
+        ignore_inside=list(upstream.ignore_inside) or None,
         choices=ask.choices,
         max_choices=max(128, ask.choices),
         skip_chars=ask.skip_chars,
@@ -114,7 +128,8 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
 
 @lru_cache(maxsize=64)
 def field_for(dialect: Dialect, stop_field: str | None) -> str | None:
-    """The setting ``stop_field``, which is for all dialects, as this one can have it: a key that it has itself stays its own.
+    """The setting ``stop_field``, which is for all dialects, as this one can have it: a key that it
+    has itself stays its own.
 
     >>> field_for("gemini", "stop_reason"), field_for("anthropic.messages", "stop_reason")
     ('stop_reason', 'auto')
@@ -128,9 +143,14 @@ def field_for(dialect: Dialect, stop_field: str | None) -> str | None:
 
 @lru_cache(maxsize=512)
 def split_stops(
-    stops: tuple[str, ...], provider: str | None, dialect: Dialect, model: str | None, name_stops: bool
+    stops: tuple[str, ...],
+    provider: str | None,
+    dialect: Dialect,
+    model: str | None,
+    must_name: bool,
 ) -> Split:
-    """Which stops `provider` is sent and which are enforced here. Without facts about this very route, all are enforced.
+    """Which stops `provider` is sent and which are enforced here. Without facts about this very
+    route, all are enforced.
 
     >>> split_stops(("a", "b", "c", "d", "e"), "vllm", "openai.chat", None, True)
     Split(send=('a', 'b', 'c', 'd'), enforce=('e',))
@@ -140,7 +160,7 @@ def split_stops(
     facts = _facts(provider, dialect)
     if facts is None or not stops or sum(map(len, stops)) > MAX_PLANNED_CHARS:
         return Split((), stops)
-    made = providers.plan(list(stops), facts, model, must_name=name_stops)
+    made = providers.plan(list(stops), facts, model, must_name=must_name)
     return Split(tuple(made.send), tuple(str(stop) for stop in made.enforce))
 
 
@@ -160,15 +180,23 @@ def _facts(provider: str | None, dialect: Dialect) -> providers.Provider | None:
 
 
 def _ask_for_stream(ask: Ask, provider: str | None, path: str, query: str) -> tuple[str, str]:
-    """Turn the request into one for a stream, with the usage figures that an answer in one piece would have."""
+    """Turn the request into one for a stream, with the usage figures that an answer in one piece
+    would have.
+    """
     if ask.dialect == "gemini":
         return path.replace(":generateContent", ":streamGenerateContent"), _with_sse(query)
     if ask.dialect == "tgi" and path != "/":
         return f"{path}_stream", query
     ask.body["stream"] = True
-    if ask.dialect in ("openai.chat", "openai.completions") and provider not in _REFUSE_USAGE_OPTION:
+    if (
+        ask.dialect in ("openai.chat", "openai.completions")
+        and provider not in _REFUSE_USAGE_OPTION
+    ):
         options = ask.body.get("stream_options")
-        ask.body["stream_options"] = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+        ask.body["stream_options"] = {
+            **(options if isinstance(options, dict) else {}),
+            "include_usage": True,
+        }
     return path, query
 
 

@@ -1,7 +1,8 @@
-"""The stream itself: chunks of the upstream in, frames for the client out, and hanging up at the match.
+"""The stream itself: chunks of the upstream in, frames for the client out, and hanging up at the
+match.
 
-One chunk is read, cut and sent before the next is read. So a slow client slows its upstream, and what one stream keeps in memory is one
-chunk and what its cutter holds back.
+One chunk is read, cut and sent before the next is read. So a slow client slows its upstream, and
+what one stream keeps in memory is one chunk and what its cutter holds back.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from holdback.serve.upstream import Answer, UpstreamError
 from holdback.wire import Cutter, WireError
 
 End = Literal["stop", "upstream", "drained"]
-"""How a stream ended well: by a stop, after which the gateway hung up; by the upstream; by a stop, and the upstream was read to its end."""
+"""How a stream ended well: by a stop, after which the gateway hung up; by the upstream; by a stop,
+and the upstream was read to its end.
+"""
 
 MALFORMED = "malformed"
 
 TIMED = 16
-"""One chunk in so many is timed, the first of every stream among them: timing all costs as much as cutting them."""
+"""One chunk in so many is timed, the first of every stream among them: timing all costs as much as
+cutting them.
+"""
 
 
 class Meter:
@@ -36,7 +41,9 @@ class Meter:
         self.held_since: float | None = None
 
     def kept(self, fewer: bool) -> None:
-        """A chunk gave out fewer bytes than it brought, so some are held; or as many, so what was held is out."""
+        """A chunk gave out fewer bytes than it brought, so some are held; or as many, so what was
+        held is out.
+        """
         now = perf_counter()
         if not fewer:
             self.released(now)
@@ -51,11 +58,18 @@ class Meter:
 
 
 async def cut(
-    answer: Answer, cutter: Cutter, send: Callable[[bytes], Awaitable[None]], meter: Meter, *, drain: bool
+    answer: Answer,
+    cutter: Cutter,
+    send: Callable[[bytes], Awaitable[None]],
+    meter: Meter,
+    *,
+    drain: bool,
 ) -> End:
-    """Send the answer on, cut. Returns once it is over and, unless ``drain`` says otherwise, has hung up if a stop ended it.
+    """Send the answer on, cut. Returns once it is over and, unless ``drain`` says otherwise, has
+    hung up if a stop ended it.
 
-    Raises :class:`UpstreamError` when the upstream breaks off or sends what cannot be read; all that can be sent has been sent then.
+    Raises :class:`UpstreamError` when the upstream breaks off or sends what cannot be read; all
+    that can be sent has been sent then.
     """
     read, feed = answer.next, cutter.feed
     while True:
@@ -77,7 +91,9 @@ async def cut(
                 meter.added.add(perf_counter() - start)
         except WireError as error:
             await _send_rest(send, error.output)
-            raise UpstreamError(MALFORMED, f"the upstream's stream cannot be read: {error}") from error
+            raise UpstreamError(
+                MALFORMED, f"the upstream's stream cannot be read: {error}"
+            ) from error
         came, went = len(chunk), len(data)
         meter.chunks += 1
         meter.bytes_in += came
@@ -115,7 +131,8 @@ async def _send_rest(send: Callable[[bytes], Awaitable[None]], data: bytes) -> N
 
 
 def stop_header(cutter: Cutter, choices: int) -> str | None:
-    r"""The value of ``x-holdback-stop``: each stop as a JSON string in ASCII, with its choice if there are several.
+    r"""The value of ``x-holdback-stop``: each stop as a JSON string in ASCII, with its choice if
+    there are several.
 
     ``None`` without a stop.
 

@@ -1,7 +1,8 @@
 """Which dialect a path belongs to, and which upstream it is for.
 
-Paths are those of the providers, so that a client only changes its base address. In front may stand ``/NAME`` to choose an
-upstream; without it, the first upstream in the order of the configuration that speaks the path's dialect is taken.
+Paths are those of the providers, so that a client only changes its base address. In front may stand
+``/NAME`` to choose an upstream; without it, the first upstream in the order of the configuration
+that speaks the path's dialect is taken.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from holdback.wire import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: the upstream, the path there, and the dialect, ``None`` for what is not a request for an answer."""
+    """Where a request goes: the upstream, the path there, and the dialect, ``None`` for what is not
+    a request for an answer.
+    """
 
     upstream: Upstream
     path: str
@@ -45,7 +48,8 @@ def find_target(method: str, path: str, upstreams: Sequence[Upstream]) -> Target
 
 
 def address(upstream: Upstream, path: str, query: str) -> str:
-    """The full address at the upstream. A version in both its own path and the request's is written once.
+    """The full address at the upstream. A version in both its own path and the request's is written
+    once.
 
     >>> address(Upstream("x", "https://host/api/v1"), "/v1/chat/completions", "a=1")
     'https://host/api/v1/chat/completions?a=1'
@@ -58,6 +62,8 @@ def address(upstream: Upstream, path: str, query: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Whether a raw path has dot segments, plain or escaped, which could leave the upstream's own path."""
+    """Whether a raw path has dot segments, plain or escaped, which could leave the upstream's own
+    path.
+    """
     parts = re.split(r"/|%2f|\\|%5c", path.lower())
     return any(part.replace("%2e", ".") in (".", "..") for part in parts)

@@ -17,13 +17,17 @@ from holdback.serve.demo import Demo, Seen
 from holdback.serve.log import log_json_to_stderr, say
 from holdback.serve.needs import need
 
-KEEP_ALIVE = 65  # seconds; a little more than the minute after which load balancers in front usually hang up
+KEEP_ALIVE = (
+    65  # seconds; a little more than the minute after which load balancers in front usually hang up
+)
 
 
 def serve(config: Config, *, demo: bool = False) -> int:
-    """Serve until SIGTERM or SIGINT; open streams may then go on for ``drain_timeout``. Returns the exit code.
+    """Serve until SIGTERM or SIGINT; open streams may then go on for ``drain_timeout``. Returns the
+    exit code.
 
-    Raises ``OSError`` if the address cannot be had, :class:`~holdback.serve.needs.MissingExtraError` if a package is missing.
+    Raises ``OSError`` if the address cannot be had,
+    :class:`~holdback.serve.needs.MissingExtraError` if a package is missing.
     """
     need("aiohttp")
     need("prometheus_client")
@@ -32,9 +36,12 @@ def serve(config: Config, *, demo: bool = False) -> int:
     _allow_many_sockets()
     with contextlib.ExitStack() as stack:
         if demo:
-            config = replace(config, upstreams=(*config.upstreams, stack.enter_context(demo_upstream())))
+            config = replace(
+                config, upstreams=(*config.upstreams, stack.enter_context(demo_upstream()))
+            )
         listener = _listen(*split_address(config.listen))
-        # A server stops when asked to; uvicorn would have the signal kill the process after its own shutdown.
+        # A server stops when asked to; uvicorn would have the signal kill the process after its own
+        # shutdown.
         signal.signal(signal.SIGTERM, lambda *_: None)
         server = _Server(_settings(uvicorn, create_app(config), config.drain_timeout))
         host, port = listener.getsockname()[:2]
@@ -88,20 +95,26 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _allow_many_sockets() -> None:
-    """A stream takes two sockets, and the usual limit of 1024 files is soon reached: raise it as far as the system lets us."""
+    """A stream takes two sockets, and the usual limit of 1024 files is soon reached: raise it as
+    far as the system lets us.
+    """
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(ValueError, OSError):  # macOS calls the hard limit infinite and then refuses it
+        with contextlib.suppress(
+            ValueError, OSError
+        ):  # macOS calls the hard limit infinite and then refuses it
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextlib.contextmanager
 def demo_upstream(demo: Demo | None = None) -> Iterator[Upstream]:
-    """The canned upstream on a free port of this machine, in a thread of its own, as long as the block runs."""
+    """The canned upstream on a free port of this machine, in a thread of its own, as long as the
+    block runs.
+    """
     uvicorn = need("uvicorn")
 
     def told(seen: Seen) -> None:
@@ -114,7 +127,9 @@ def demo_upstream(demo: Demo | None = None) -> Iterator[Upstream]:
 
     listener = _listen("127.0.0.1", 0)
     server = uvicorn.Server(_settings(uvicorn, demo or Demo(told=told), 1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="demo upstream")
+    thread = threading.Thread(
+        target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="demo upstream"
+    )
     thread.start()
     try:
         yield Upstream("demo", f"http://127.0.0.1:{listener.getsockname()[1]}")

@@ -1,8 +1,10 @@
-"""The way to the upstreams: one pool of connections, kept alive, and answers that are read piece by piece.
+"""The way to the upstreams: one pool of connections, kept alive, and answers that are read piece by
+piece.
 
-The client is aiohttp: in the gateway's shape of work (many streams of small events) it takes a third of the processor time an event
-that httpx and httpx2 take, see benches/serve_clients.py. It never follows a redirect, keeps no cookies and reads no proxy settings,
-so only configured upstreams can be reached, and nothing of one client comes near another.
+The client is aiohttp: in the gateway's shape of work (many streams of small events) it takes a
+third of the processor time an event that httpx and httpx2 take, see benches/serve_clients.py. It
+never follows a redirect, keeps no cookies and reads no proxy settings, so only configured upstreams
+can be reached, and nothing of one client comes near another.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ Headers = list[tuple[bytes, bytes]]
 TOO_LONG = "answer_too_long"
 
 MAX_TRIES = 8
-"""Kept connections that one request may find closed, one after the other; after a restart of the upstream they all are."""
+"""Kept connections that one request may find closed, one after the other; after a restart of the
+upstream they all are.
+"""
 
 _CONTROLS = bytes({*range(32), 127} - {ord("\t")})
 
@@ -43,7 +47,10 @@ HOP_BY_HOP = frozenset(
 
 
 class UpstreamError(Exception):
-    """An upstream that cannot be reached, is silent for too long, or breaks off. ``kind`` is a word for metrics and clients."""
+    """An upstream that cannot be reached, is silent for too long, or breaks off.
+
+    ``kind`` is a word for metrics and clients.
+    """
 
     def __init__(self, kind: str, message: str, status: int = 502) -> None:
         super().__init__(message)
@@ -51,11 +58,15 @@ class UpstreamError(Exception):
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]], *without: bytes) -> Headers:
-    """The headers that go on to the other side: not those of the connection, not those that it names, not ``without``.
+    """The headers that go on to the other side: not those of the connection, not those that it
+    names, not ``without``.
 
-    Nor one with control characters in it, which a server takes for an attack and answers nothing at all.
+    Nor one with control characters in it, which a server takes for an attack and answers nothing at
+    all.
     """
-    headers = [header for header in headers if len(header[1].translate(None, _CONTROLS)) == len(header[1])]
+    headers = [
+        header for header in headers if len(header[1].translate(None, _CONTROLS)) == len(header[1])
+    ]
     dropped = HOP_BY_HOP.union(without)
     for name, value in headers:
         if name.lower() == b"connection":
@@ -78,7 +89,12 @@ class Answer:
     def content_type(self) -> str:
         """Without parameters, in lower case."""
         return next(
-            (v.decode("latin-1").partition(";")[0].strip().lower() for k, v in self.headers if k == b"content-type"), ""
+            (
+                v.decode("latin-1").partition(";")[0].strip().lower()
+                for k, v in self.headers
+                if k == b"content-type"
+            ),
+            "",
         )
 
     async def next(self) -> bytes:
@@ -89,7 +105,8 @@ class Answer:
             return await self._next()
         except self._errors.all as error:
             self._broken = self._errors.told(error)
-            # aiohttp tells the error first and forgets what arrived with it; without the error it gives that out.
+            # aiohttp tells the error first and forgets what arrived with it; without the error it
+            # gives that out.
             content = self._response.content
             content.set_exception(None)  # type: ignore[arg-type]  # None takes it back
             rest = content.read_nowait()
@@ -108,14 +125,19 @@ class Answer:
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Hang up. After the end of the body nothing is left to close, and the connection is back in the pool."""
+        """Hang up. After the end of the body nothing is left to close, and the connection is back
+        in the pool.
+        """
         self._response.close()
 
     def __enter__(self) -> Answer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -135,12 +157,16 @@ class _Errors:
         if isinstance(error, (self._connect, self._connect_timeout)):
             return UpstreamError("upstream_unreachable", "the upstream cannot be reached")
         if isinstance(error, self._timeout):
-            return UpstreamError("upstream_timeout", "the upstream has been silent for too long", 504)
+            return UpstreamError(
+                "upstream_timeout", "the upstream has been silent for too long", 504
+            )
         return UpstreamError("upstream_broke_off", "the upstream broke off")
 
 
 class Client:
-    """The pool. It belongs to one event loop, and is made by the first request if nothing opened it before."""
+    """The pool. It belongs to one event loop, and is made by the first request if nothing opened it
+    before.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -154,7 +180,9 @@ class Client:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),  # max_streams is the limit
                 timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=self._config.connect_timeout, sock_read=self._config.idle_timeout
+                    total=None,
+                    sock_connect=self._config.connect_timeout,
+                    sock_read=self._config.idle_timeout,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
@@ -165,7 +193,9 @@ class Client:
 
     @staticmethod
     def _noting_reuse(package: Any) -> aiohttp.TraceConfig:
-        """Tell each request, in its `trace_request_ctx`, whether its connection had served another one before."""
+        """Tell each request, in its `trace_request_ctx`, whether its connection had served another
+        one before.
+        """
         config: aiohttp.TraceConfig = package.TraceConfig()
 
         async def reused(_session: Any, context: Any, _params: Any) -> None:
@@ -174,11 +204,14 @@ class Client:
         config.on_connection_reuseconn.append(reused)
         return config
 
-    async def open(self, method: str, url: str, headers: Headers, body: bytes, *, decompress: bool) -> Answer:
+    async def open(
+        self, method: str, url: str, headers: Headers, body: bytes, *, decompress: bool
+    ) -> Answer:
         """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`.
 
-        A server may close a kept connection at the very moment at which the next request leaves on it: such a request was not answered
-        because it was never read, and is sent again. A connection of its own that is closed is an answer, and is not tried twice.
+        A server may close a kept connection at the very moment at which the next request leaves on
+        it: such a request was not answered because it was never read, and is sent again. A
+        connection of its own that is closed is an answer, and is not tried twice.
         """
         from yarl import URL
 
@@ -189,7 +222,10 @@ class Client:
                 response = await session.request(
                     method,
                     URL(url, encoded=True),  # as the client wrote it
-                    headers=[(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in headers],
+                    headers=[
+                        (name.decode("latin-1"), value.decode("utf-8", "replace"))
+                        for name, value in headers
+                    ],
                     data=body or None,
                     allow_redirects=False,
                     auto_decompress=decompress,

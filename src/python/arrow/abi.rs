@@ -1,8 +1,10 @@
-//! The C structures of the Arrow data interface, each with one owner: they come out of capsules and go into capsules.
+//! The C structures of the Arrow data interface, each with one owner: they come out of capsules and
+//! go into capsules.
 //!
-//! A structure from outside is moved out of its capsule, which marks it there as released, and its `release` is called exactly
-//! once, when the owner is dropped. Layout and rules: <https://arrow.apache.org/docs/format/CDataInterface.html> and
-//! `CStreamInterface.html`, `CDataInterface/PyCapsuleInterface.html` beside it.
+//! A structure from outside is moved out of its capsule, which marks it there as released, and its
+//! `release` is called exactly once, when the owner is dropped. Layout and rules:
+//! <https://arrow.apache.org/docs/format/CDataInterface.html> and `CStreamInterface.html`,
+//! `CDataInterface/PyCapsuleInterface.html` beside it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -29,7 +31,8 @@ pub(super) struct Schema {
     private_data: *mut c_void,
 }
 
-/// `struct ArrowArray`: one piece of a column. What its numbers and pointers say is not checked here: see `Rows`.
+/// `struct ArrowArray`: one piece of a column. What its numbers and pointers say is not checked
+/// here: see `Rows`.
 #[repr(C)]
 pub(super) struct Array {
     pub(super) length: i64,
@@ -57,8 +60,8 @@ pub(super) struct Stream {
 /// What the three have in common.
 macro_rules! owned {
     ($structure:ident, $capsule:literal) => {
-        // SAFETY: the interface lets a structure be moved, used and released by another thread than the one that made it, as
-        // long as one at a time does so; there is one owner.
+        // SAFETY: the interface lets a structure be moved, used and released by another thread than
+        // the one that made it, as long as one at a time does so; there is one owner.
         unsafe impl Send for $structure {}
 
         impl Drop for $structure {
@@ -73,15 +76,20 @@ macro_rules! owned {
         impl $structure {
             const CAPSULE: &CStr = $capsule;
 
-            /// Moves the structure out of a capsule; one that somebody took before is a `ValueError`.
+            /// Moves the structure out of a capsule; one that somebody took before is a
+            /// `ValueError`.
             pub(super) fn take(object: &Bound<'_, PyAny>) -> PyResult<Self> {
                 let name = Self::CAPSULE.to_string_lossy();
-                let capsule = object
-                    .cast::<PyCapsule>()
-                    .map_err(|_| PyTypeError::new_err(format!("a capsule named {name} is needed, not {}", type_name(object))))?;
+                let capsule = object.cast::<PyCapsule>().map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "a capsule named {name} is needed, not {}",
+                        type_name(object)
+                    ))
+                })?;
                 let mut structure = capsule.pointer_checked(Some(Self::CAPSULE))?.cast::<Self>();
-                // SAFETY: a capsule of this name holds a pointer to such a structure, aligned and valid as long as the capsule is.
-                // The copy becomes the owner, and the original says so.
+                // SAFETY: a capsule of this name holds a pointer to such a structure, aligned and
+                // valid as long as the capsule is. The copy becomes the owner, and the original
+                // says so.
                 let taken = unsafe {
                     let taken = structure.read();
                     structure.as_mut().release = None;
@@ -100,7 +108,8 @@ owned!(Schema, c"arrow_schema");
 owned!(Array, c"arrow_array");
 owned!(Stream, c"arrow_array_stream");
 
-// SAFETY: while an array is shared, only its numbers and buffers are read, and the interface says that nobody writes to them.
+// SAFETY: while an array is shared, only its numbers and buffers are read, and the interface says
+// that nobody writes to them.
 unsafe impl Sync for Array {}
 
 impl Schema {
@@ -119,10 +128,14 @@ impl Schema {
     }
 
     /// The type of what is given back, in a capsule.
-    pub(super) fn export<'py>(py: Python<'py>, format: &'static CStr) -> PyResult<Bound<'py, PyCapsule>> {
+    pub(super) fn export<'py>(
+        py: Python<'py>,
+        format: &'static CStr,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         const NULLABLE: i64 = 2;
         unsafe extern "C" fn release(schema: *mut Schema) {
-            // SAFETY: the caller passes the structure below, all of whose pointers are to constants.
+            // SAFETY: the caller passes the structure below, all of whose pointers are to
+            // constants.
             unsafe { (*schema).release = None }
         }
         let schema = Self {
@@ -141,23 +154,38 @@ impl Schema {
 
     fn empty() -> Self {
         let (format, name, metadata) = (ptr::null(), ptr::null(), ptr::null());
-        let (children, dictionary, private_data) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-        Self { format, name, metadata, flags: 0, n_children: 0, children, dictionary, release: None, private_data }
+        let (children, dictionary, private_data) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        Self {
+            format,
+            name,
+            metadata,
+            flags: 0,
+            n_children: 0,
+            children,
+            dictionary,
+            release: None,
+            private_data,
+        }
     }
 }
 
 impl Array {
-    /// Strings in a capsule, without a copy: the array shares them, and lives as long as its consumer wants. `short` are
-    /// 32-bit offsets, for a consumer that asked for them.
-    pub(super) fn export(py: Python<'_>, strings: Arc<Strings>, short: Option<Vec<i32>>) -> PyResult<Bound<'_, PyCapsule>> {
+    /// Strings in a capsule, without a copy: the array shares them, and lives as long as its
+    /// consumer wants. `short` are 32-bit offsets, for a consumer that asked for them.
+    pub(super) fn export(
+        py: Python<'_>,
+        strings: Arc<Strings>,
+        short: Option<Vec<i32>>,
+    ) -> PyResult<Bound<'_, PyCapsule>> {
         struct Shared {
             _strings: Arc<Strings>,
             _short: Option<Vec<i32>>,
             buffers: [*const c_void; 3],
         }
         unsafe extern "C" fn release(array: *mut Array) {
-            // SAFETY: the caller passes the structure below, or where it was moved to, before any other release of it. What it
-            // holds was a box, and is one again.
+            // SAFETY: the caller passes the structure below, or where it was moved to, before any
+            // other release of it. What it holds was a box, and is one again.
             unsafe {
                 (*array).release = None;
                 drop(Box::from_raw((*array).private_data.cast::<Shared>()));
@@ -167,7 +195,8 @@ impl Array {
         // Vectors do not fail to fit into `i64`.
         array.length = i64::try_from(strings.len()).unwrap_or(i64::MAX);
         array.null_count = i64::try_from(strings.nulls()).unwrap_or(i64::MAX);
-        let mut buffers = strings.buffers().map(|buffer| buffer.map_or(ptr::null(), <*const u8>::cast));
+        let mut buffers =
+            strings.buffers().map(|buffer| buffer.map_or(ptr::null(), <*const u8>::cast));
         if let Some(short) = &short {
             buffers[1] = short.as_ptr().cast();
         }
@@ -186,7 +215,18 @@ impl Array {
         let (dictionary, private_data) = (ptr::null_mut(), ptr::null_mut());
         let (length, null_count, offset, n_buffers, n_children) = (0, 0, 0, 0, 0);
         let release = None;
-        Self { length, null_count, offset, n_buffers, n_children, buffers, children, dictionary, release, private_data }
+        Self {
+            length,
+            null_count,
+            offset,
+            n_buffers,
+            n_children,
+            buffers,
+            children,
+            dictionary,
+            release,
+            private_data,
+        }
     }
 }
 
@@ -195,12 +235,15 @@ impl Stream {
     pub(super) fn schema(&mut self) -> PyResult<Schema> {
         let mut schema = Schema::empty();
         let Some(get_schema) = self.get_schema else { return Err(no_callback("get_schema")) };
-        // SAFETY: the stream is not released; the callback fills the structure, or says by its result that it did not.
+        // SAFETY: the stream is not released; the callback fills the structure, or says by its
+        // result that it did not.
         let code = unsafe { get_schema(self, &raw mut schema) };
         self.check(code)?;
         match schema.release {
             Some(_) => Ok(schema),
-            None => Err(PyValueError::new_err("the Arrow stream gave a schema that was released before")),
+            None => Err(PyValueError::new_err(
+                "the Arrow stream gave a schema that was released before",
+            )),
         }
     }
 
@@ -220,8 +263,11 @@ impl Stream {
         if code == 0 {
             return Ok(());
         }
-        // SAFETY: the stream is not released, and the last call failed, which is when this may be asked.
-        let told = self.get_last_error.map_or(ptr::null(), |get_last_error| unsafe { get_last_error(self) });
+        // SAFETY: the stream is not released, and the last call failed, which is when this may be
+        // asked.
+        let told = self
+            .get_last_error
+            .map_or(ptr::null(), |get_last_error| unsafe { get_last_error(self) });
         let told = if told.is_null() {
             "no reason given".to_owned()
         } else {
@@ -229,7 +275,11 @@ impl Stream {
             unsafe { CStr::from_ptr(told) }.to_string_lossy().into_owned()
         };
         let message = format!("the Arrow stream failed: {told}");
-        Err(if code == EINVAL { PyValueError::new_err(message) } else { PyOSError::new_err((code, message)) })
+        Err(if code == EINVAL {
+            PyValueError::new_err(message)
+        } else {
+            PyOSError::new_err((code, message))
+        })
     }
 }
 

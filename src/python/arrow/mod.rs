@@ -1,7 +1,9 @@
-//! Columns of texts in Arrow memory: `truncate_many` takes one through the `PyCapsule` interface and gives one back.
+//! Columns of texts in Arrow memory: `truncate_many` takes one through the `PyCapsule` interface
+//! and gives one back.
 //!
-//! The rows are read where they are and the texts that are kept are written into one buffer, so no `str` is made of any row. Only
-//! matches become Python objects. Nothing of Arrow is needed: the interface is two C structures in capsules (`abi`).
+//! The rows are read where they are and the texts that are kept are written into one buffer, so no
+//! `str` is made of any row. Only matches become Python objects. Nothing of Arrow is needed: the
+//! interface is two C structures in capsules (`abi`).
 
 mod abi;
 mod rows;
@@ -20,7 +22,8 @@ use super::set::StopSet;
 use super::stream::{DETACH_UNITS, SLICE_UNITS, check_signals};
 use crate::{Match, Matcher};
 
-/// A row is read in pieces of about so many bytes: what has to be decoded stays small, whatever the row, and behind a stop nothing is.
+/// A row is read in pieces of about so many bytes: what has to be decoded stays small, whatever the
+/// row, and behind a stop nothing is.
 const PIECE: usize = 16 << 10;
 
 /// `StopSet.truncate_many` of an Arrow column; `None` if `texts` is no such thing.
@@ -33,12 +36,20 @@ pub(super) fn truncate_many<'py>(
     let Some(mut source) = Source::of(texts)? else { return Ok(None) };
     let core = set.get().core.clone();
     let mut matcher = Matcher::text(core.clone(), &options.core)?;
-    // In UTF-8 a stop stands where its bytes stand, so nothing need be decoded; only arming counts characters.
-    let raw = options.core.scope.arm_after == 0;
+    // In UTF-8 a stop stands where its bytes stand, so nothing need be decoded; only arming counts
+    // characters.
+    let raw = options.core.scope.min_chars == 0;
     if raw {
         matcher = Matcher::bytes(core, &options.core)?;
     }
-    let mut cut = Cut { matcher, raw, codes: Vec::new(), kept: Strings::new(), found: Vec::new(), unpaused: 0 };
+    let mut cut = Cut {
+        matcher,
+        raw,
+        codes: Vec::new(),
+        kept: Strings::new(),
+        found: Vec::new(),
+        unpaused: 0,
+    };
     let mut matches = Vec::new();
     while let Some(rows) = source.next(py)? {
         let first = matches.len();
@@ -74,7 +85,8 @@ impl Source {
             return Ok(None);
         }
         if let Some(method) = texts.getattr_opt("__arrow_c_array__")? {
-            let (schema, array) = method.call0()?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+            let (schema, array) =
+                method.call0()?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
             // Both are taken before either is judged, so that both are released in any case.
             let (schema, array) = (Schema::take(&schema), Array::take(&array));
             return Ok(Some(Self::Array(Some(Rows::new(array?, Format::of(&schema?)?, 0)?))));
@@ -125,7 +137,8 @@ struct Found {
 }
 
 impl Cut {
-    /// Reads rows; touches no Python object but in `pause`, which is called now and then and may end the work.
+    /// Reads rows; touches no Python object but in `pause`, which is called now and then and may
+    /// end the work.
     fn read(&mut self, rows: &Rows, mut pause: impl FnMut() -> PyResult<()>) -> PyResult<()> {
         self.kept.reserve(rows.len(), rows.size())?;
         for row in 0..rows.len() {
@@ -138,7 +151,12 @@ impl Cut {
     }
 
     /// Reads one text; gives what is kept of it.
-    fn read_row<'a>(&mut self, row: usize, text: &'a str, pause: &mut impl FnMut() -> PyResult<()>) -> PyResult<&'a str> {
+    fn read_row<'a>(
+        &mut self,
+        row: usize,
+        text: &'a str,
+        pause: &mut impl FnMut() -> PyResult<()>,
+    ) -> PyResult<&'a str> {
         self.matcher.reset();
         let (mut before, mut emitted) = (0, 0);
         while before < text.len() {
@@ -181,7 +199,10 @@ impl Found {
         let py = set.py();
         let row = rows.bytes(self.row)?.unwrap_or_default();
         // The row was UTF-8, and a character ends here.
-        let rest = PyString::new(py, std::str::from_utf8(row.get(self.read..).unwrap_or_default()).unwrap_or_default());
+        let rest = PyString::new(
+            py,
+            std::str::from_utf8(row.get(self.read..).unwrap_or_default()).unwrap_or_default(),
+        );
         let stop = set.get().stop(py, self.matched.index)?;
         StopMatch::wrap(py, &self.matched, stop, rest.into_any().unbind())
     }
@@ -202,5 +223,9 @@ fn characters(text: &str) -> u64 {
 
 /// How many bytes the first `count` characters are.
 fn prefix(text: &str, count: usize) -> usize {
-    if text.is_ascii() { count } else { text.char_indices().nth(count).map_or(text.len(), |(at, _)| at) }
+    if text.is_ascii() {
+        count
+    } else {
+        text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
+    }
 }

@@ -1,8 +1,8 @@
 //! The rows of a column that came from outside, read with every number checked.
 //!
-//! What can be checked is: lengths, offsets, the order of offsets, indices of buffers, UTF-8. What cannot, since the interface
-//! carries no such lengths, is that a buffer is as long as the array's length or its last offset says, and that nobody writes to
-//! it; that is the producer's promise.
+//! What can be checked is: lengths, offsets, the order of offsets, indices of buffers, UTF-8. What
+//! cannot, since the interface carries no such lengths, is that a buffer is as long as the array's
+//! length or its last offset says, and that nobody writes to it; that is the producer's promise.
 
 use std::ptr;
 
@@ -58,13 +58,15 @@ pub(super) struct Rows {
 enum Texts {
     /// There is no row, and nothing is looked at.
     None,
-    /// `offsets` has an entry for each row of the buffers and one more, the greatest of which in use is `end`.
+    /// `offsets` has an entry for each row of the buffers and one more, the greatest of which in
+    /// use is `end`.
     Offsets { large: bool, offsets: *const u8, data: *const u8, end: usize },
     /// Views, and the buffers that they point into with their lengths.
     Views { views: *const u8, buffers: Vec<(*const u8, usize)> },
 }
 
-// SAFETY: the pointers are into `array`, which may be sent and shared; nothing is written through them.
+// SAFETY: the pointers are into `array`, which may be sent and shared; nothing is written through
+// them.
 unsafe impl Send for Rows {}
 // SAFETY: as above.
 unsafe impl Sync for Rows {}
@@ -72,7 +74,8 @@ unsafe impl Sync for Rows {}
 impl Rows {
     /// Checks all that does not depend on a single row.
     pub(super) fn new(array: Array, format: Format, first: usize) -> PyResult<Self> {
-        // So that no address below is computed beyond what memory can hold: 16 bytes is the most that a row takes.
+        // So that no address below is computed beyond what memory can hold: 16 bytes is the most
+        // that a row takes.
         const MOST: usize = isize::MAX as usize / 16 - 1;
         let Array { length, null_count, offset, n_buffers, n_children, .. } = array;
         let within = |number: i64| usize::try_from(number).ok().filter(|&number| number <= MOST);
@@ -101,7 +104,9 @@ impl Rows {
         }
         rows.valid = rows.buffer(0);
         if rows.valid.is_null() && null_count > 0 {
-            return Err(corrupt(format!("it has {null_count} nulls and no buffer that says where")));
+            return Err(corrupt(format!(
+                "it has {null_count} nulls and no buffer that says where"
+            )));
         }
         rows.texts = match format {
             Format::Utf8 => rows.offsets(false, end)?,
@@ -124,9 +129,9 @@ impl Rows {
                 let first = unsafe { read_offset(offsets, large, self.offset) };
                 end.saturating_sub(usize::try_from(first).unwrap_or(0))
             }
-            Texts::Views { .. } => {
-                (0..self.len).fold(0, |sum: usize, at| sum.saturating_add(self.bytes(at).ok().flatten().map_or(0, <[u8]>::len)))
-            }
+            Texts::Views { .. } => (0..self.len).fold(0, |sum: usize, at| {
+                sum.saturating_add(self.bytes(at).ok().flatten().map_or(0, <[u8]>::len))
+            }),
         }
     }
 
@@ -149,8 +154,12 @@ impl Rows {
         // SAFETY: not null, and the buffer has an offset for each row and one more.
         let end = unsafe { read_offset(offsets, large, last) };
         match usize::try_from(end) {
-            Ok(end) if end > 0 && data.is_null() => Err(corrupt(format!("its last offset is {end}, and it has no data"))),
-            Ok(end) if isize::try_from(end).is_ok() => Ok(Texts::Offsets { large, offsets, data, end }),
+            Ok(end) if end > 0 && data.is_null() => {
+                Err(corrupt(format!("its last offset is {end}, and it has no data")))
+            }
+            Ok(end) if isize::try_from(end).is_ok() => {
+                Ok(Texts::Offsets { large, offsets, data, end })
+            }
             _ => Err(corrupt(format!("its last offset is {end}"))),
         }
     }
@@ -170,21 +179,28 @@ impl Rows {
             // SAFETY: the last buffer has a 64-bit length for each data buffer.
             let length = unsafe { i64::from_ne_bytes(lengths.cast::<[u8; 8]>().add(at).read()) };
             match usize::try_from(length) {
-                Ok(length) if isize::try_from(length).is_ok() && (length == 0 || !data.is_null()) => buffers.push((data, length)),
+                Ok(length)
+                    if isize::try_from(length).is_ok() && (length == 0 || !data.is_null()) =>
+                {
+                    buffers.push((data, length));
+                }
                 _ => return Err(corrupt(format!("its data buffer {at} is of length {length}"))),
             }
         }
         Ok(Texts::Views { views, buffers })
     }
 
-    /// The text of row `at`, or `None` for a null. A row that is corrupt is a `ValueError` that names it.
+    /// The text of row `at`, or `None` for a null. A row that is corrupt is a `ValueError` that
+    /// names it.
     pub(super) fn text(&self, at: usize) -> PyResult<Option<&str>> {
         let Some(bytes) = self.bytes(at)? else { return Ok(None) };
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {
                 let (row, byte) = (self.number(at), error.valid_up_to());
-                Err(PyValueError::new_err(format!("row {row} of the Arrow column is not UTF-8: see its byte {byte}")))
+                Err(PyValueError::new_err(format!(
+                    "row {row} of the Arrow column is not UTF-8: see its byte {byte}"
+                )))
             }
         }
     }
@@ -195,32 +211,48 @@ impl Rows {
             return Ok(None);
         }
         let place = self.offset + at;
-        // SAFETY: not null, and the buffer has a bit for each row.
-        if !self.valid.is_null() && unsafe { self.valid.add(place / 8).read() } >> (place % 8) & 1 == 0 {
-            return Ok(None);
+        if !self.valid.is_null() {
+            // SAFETY: not null, and the buffer has a bit for each row.
+            let eight = unsafe { self.valid.add(place / 8).read() };
+            if eight >> (place % 8) & 1 == 0 {
+                return Ok(None);
+            }
         }
         match &self.texts {
             Texts::None => Ok(None),
             &Texts::Offsets { large, offsets, data, end } => {
                 // SAFETY: the buffer has an offset for each row and one more.
-                let (from, to) = unsafe { (read_offset(offsets, large, place), read_offset(offsets, large, place + 1)) };
+                let (from, to) = unsafe {
+                    (read_offset(offsets, large, place), read_offset(offsets, large, place + 1))
+                };
                 match (usize::try_from(from), usize::try_from(to)) {
                     (Ok(start), Ok(stop)) if start <= stop && stop <= end => {
-                        // SAFETY: the data buffer is as long as the last offset says, and these bytes are before it.
+                        // SAFETY: the data buffer is as long as the last offset says, and these
+                        // bytes are before it.
                         Ok(Some(unsafe { slice(data, start, stop - start) }))
                     }
-                    _ => Err(self.corrupt_row(at, &format!("it goes from {from} to {to}, and the column to {end}"))),
+                    _ => Err(self.corrupt_row(
+                        at,
+                        &format!("it goes from {from} to {to}, and the column to {end}"),
+                    )),
                 }
             }
             Texts::Views { views, buffers } => self.viewed(at, *views, buffers),
         }
     }
 
-    fn viewed(&self, at: usize, views: *const u8, buffers: &[(*const u8, usize)]) -> PyResult<Option<&[u8]>> {
+    fn viewed(
+        &self,
+        at: usize,
+        views: *const u8,
+        buffers: &[(*const u8, usize)],
+    ) -> PyResult<Option<&[u8]>> {
         const SHORT: usize = 12;
         // SAFETY: the buffer has 16 bytes for each row, and lives as long as the array.
         let view: &[u8; 16] = unsafe { &*views.cast::<[u8; 16]>().add(self.offset + at) };
-        let number = |from: usize| i32::from_ne_bytes([view[from], view[from + 1], view[from + 2], view[from + 3]]);
+        let number = |from: usize| {
+            i32::from_ne_bytes([view[from], view[from + 1], view[from + 2], view[from + 3]])
+        };
         let length = number(0);
         let Ok(len) = usize::try_from(length) else {
             return Err(self.corrupt_row(at, &format!("its length is {length}")));
@@ -236,7 +268,10 @@ impl Rows {
                 // SAFETY: these bytes are in the buffer.
                 Ok(Some(unsafe { slice(data, start, len) }))
             }
-            _ => Err(self.corrupt_row(at, &format!("{length} bytes at {offset} of buffer {buffer}, which are not there"))),
+            _ => Err(self.corrupt_row(
+                at,
+                &format!("{length} bytes at {offset} of buffer {buffer}, which are not there"),
+            )),
         }
     }
 
@@ -256,7 +291,8 @@ unsafe fn slice<'a>(data: *const u8, start: usize, len: usize) -> &'a [u8] {
 
 /// Entry `at` of a buffer of offsets, which must be there.
 unsafe fn read_offset(offsets: *const u8, large: bool, at: usize) -> i64 {
-    // SAFETY: the caller's promise. Entries are read as bytes, since nothing is sure about their alignment.
+    // SAFETY: the caller's promise. Entries are read as bytes, since nothing is sure about their
+    // alignment.
     unsafe {
         if large {
             i64::from_ne_bytes(offsets.cast::<[u8; 8]>().add(at).read())

@@ -9,8 +9,8 @@ use pyo3::types::PyCapsule;
 
 use super::abi::{Array, Schema};
 
-/// What is given unless something else is asked for: a type that changed with the size of the data would surprise at the worst
-/// moment.
+/// What is given unless something else is asked for: a type that changed with the size of the data
+/// would surprise at the worst moment.
 const LARGE_UTF8: &CStr = c"U";
 const UTF8: &CStr = c"u";
 
@@ -43,12 +43,14 @@ impl Strings {
         self.offsets.iter().map(|&offset| i32::try_from(offset).ok()).collect()
     }
 
-    /// Makes room for so many rows, and if it is to be had for so many bytes. How many there are was said by somebody else, and
-    /// views may say the same bytes a million times: what is too much is a `MemoryError`.
+    /// Makes room for so many rows, and if it is to be had for so many bytes. How many there are
+    /// was said by somebody else, and views may say the same bytes a million times: what is too
+    /// much is a `MemoryError`.
     pub(super) fn reserve(&mut self, rows: usize, bytes: usize) -> PyResult<()> {
         self.offsets.try_reserve(rows).map_err(|_| no_memory())?;
         self.valid.try_reserve(rows / 8 + 1).map_err(|_| no_memory())?;
-        // In one go, since each growth would move all that is there. Less may be kept, and then less is touched.
+        // In one go, since each growth would move all that is there. Less may be kept, and then
+        // less is touched.
         let _ = self.data.try_reserve(bytes);
         Ok(())
     }
@@ -72,8 +74,9 @@ impl Strings {
         Ok(())
     }
 
-    /// No row will follow: gives room back if most of it was not needed. Always to do so was tried: it moved the texts, which took
-    /// four times as long as reading them, to give back pages that were never touched.
+    /// No row will follow: gives room back if most of it was not needed. Always to do so was tried:
+    /// it moved the texts, which took four times as long as reading them, to give back pages that
+    /// were never touched.
     pub(super) fn finish(mut self) -> Self {
         if self.data.len() < self.data.capacity() / 2 {
             self.data.shrink_to_fit();
@@ -83,7 +86,8 @@ impl Strings {
 
     /// The three buffers of the format; without nulls there is no first one.
     pub(super) fn buffers(&self) -> [Option<*const u8>; 3] {
-        // An empty vector points nowhere; consumers are spared the question whether they may look there.
+        // An empty vector points nowhere; consumers are spared the question whether they may look
+        // there.
         static NOTHING: [u64; 1] = [0];
         let valid = (self.nulls > 0).then_some(self.valid.as_ptr());
         let data = if self.data.is_empty() { NOTHING.as_ptr().cast() } else { self.data.as_ptr() };
@@ -109,7 +113,8 @@ impl From<Strings> for ArrowStrings {
 
 #[pymethods]
 impl ArrowStrings {
-    // Of the types that may be asked for, `utf8` is given too where it fits; for any other it is the consumer's part to cast.
+    // Of the types that may be asked for, `utf8` is given too where it fits; for any other it is
+    // the consumer's part to cast.
     #[doc = doc!("ArrowStrings.__arrow_c_array__")]
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
@@ -118,7 +123,9 @@ impl ArrowStrings {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let wanted = requested_schema.map(Schema::take).transpose()?;
-        let short = wanted.filter(|wanted| wanted.format() == "u").and_then(|_| self.strings.short_offsets());
+        let short = wanted
+            .filter(|wanted| wanted.format() == "u")
+            .and_then(|_| self.strings.short_offsets());
         let format = if short.is_some() { UTF8 } else { LARGE_UTF8 };
         Ok((Schema::export(py, format)?, Array::export(py, self.strings.clone(), short)?))
     }

@@ -1,4 +1,5 @@
-//! The short way: a frame that is like the last one but for its text, and whose text passes, is never read as JSON.
+//! The short way: a frame that is like the last one but for its text, and whose text passes, is
+//! never read as JSON.
 #![forbid(unsafe_code)]
 
 use super::super::Context;
@@ -18,8 +19,8 @@ pub(super) struct Alike {
 }
 
 impl Choices {
-    /// Passes a frame that is like the last one but for its text, none of which is held. False if the frame has to be read; if its
-    /// text has been taken already, that waits in `taken`.
+    /// Passes a frame that is like the last one but for its text, none of which is held. False if
+    /// the frame has to be read; if its text has been taken already, that waits in `taken`.
     #[inline]
     pub(super) fn pass_alike(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> bool {
         let Alike { state, content, held: false } = self.alike else { return false };
@@ -31,7 +32,9 @@ impl Choices {
             if state.matched.is_some() || state.finished {
                 return false;
             }
-            if self.texts.len() > 1 && self.texts.iter().any(|text| cx.scratch.check(text.of(event.json)).is_err()) {
+            if self.texts.len() > 1
+                && self.texts.iter().any(|text| cx.scratch.check(text.of(event.json)).is_err())
+            {
                 return false; // reading the frame will tell, and must find nothing taken
             }
             if let Some(span) = content.and_then(|content| self.texts.get(content)) {
@@ -56,8 +59,12 @@ impl Choices {
 
     /// After a frame was read: can one be passed that is like it?
     pub(super) fn learn(&mut self, cx: &Context<'_>, event: &Event<'_>, layout: &mut Layout) {
-        self.alike.held = self.states.iter().any(|state| state.holds() || !state.content.entries.is_empty());
-        let plain = |text: &Text| text.part == Part::Content || (text.part == Part::Reasoning && !cx.options.cut_reasoning);
+        self.alike.held =
+            self.states.iter().any(|state| state.holds() || !state.content.entries.is_empty());
+        let plain = |text: &Text| {
+            text.part == Part::Content
+                || (text.part == Part::Reasoning && !cx.options.cut_reasoning)
+        };
         let contents = layout.texts.iter().filter(|text| text.part == Part::Content).count();
         let choice = layout.choices.first();
         let alike = layout.choices.len() <= 1
@@ -69,7 +76,8 @@ impl Choices {
             self.template.forget();
             return;
         }
-        self.alike.state = choice.and_then(|choice| self.states.iter().position(|state| state.index == choice.index));
+        self.alike.state = choice
+            .and_then(|choice| self.states.iter().position(|state| state.index == choice.index));
         self.alike.content = layout.texts.iter().position(|text| text.part == Part::Content);
         let texts = layout.texts.iter().map(|text| text.span);
         self.template.learn(event.json, texts, &mut layout.notes);

@@ -1,4 +1,5 @@
-//! How a choice that was cut ends on the wire, and how a frame leaves without the choices that had ended before it.
+//! How a choice that was cut ends on the wire, and how a frame leaves without the choices that had
+//! ended before it.
 #![forbid(unsafe_code)]
 
 use super::super::event::Event;
@@ -11,17 +12,33 @@ use super::taking::{Found, Turn};
 
 impl Choices {
     /// Writes the end of a choice into the frame in which its stop was completed.
-    pub(super) fn end(&mut self, cx: &mut Context<'_>, turn: &Turn<'_>, state: usize, found: &Found) {
+    pub(super) fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        turn: &Turn<'_>,
+        state: usize,
+        found: &Found,
+    ) {
         let stop = found.found.index;
         self.states[state].matched = Some(stop);
         cx.record(turn.choice.index, None, found.part, found.found.clone());
-        let waits = self.shape.ends_last && cx.options.on_match == OnMatch::Drain && !turn.choice.finished && !turn.whole;
+        let waits = self.shape.ends_last
+            && cx.options.on_match == OnMatch::Drain
+            && !turn.choice.finished
+            && !turn.whole;
         if !waits {
             self.write_end(cx, turn.event.json, turn.choice, state, stop);
         }
     }
 
-    pub(super) fn write_end(&mut self, cx: &mut Context<'_>, json: &[u8], choice: &Choice, state: usize, stop: usize) {
+    pub(super) fn write_end(
+        &mut self,
+        cx: &mut Context<'_>,
+        json: &[u8],
+        choice: &Choice,
+        state: usize,
+        stop: usize,
+    ) {
         let state = &mut self.states[state];
         state.closed = true;
         text::encode_stop(cx.set, stop, &mut cx.scratch.text);
@@ -31,11 +48,13 @@ impl Choices {
             StopField::Named(name) => Some(name.as_str()),
             StopField::Off => None,
         };
-        let end = End { stop: &cx.scratch.text, field, said: state.content.said(), frames: state.frames };
+        let end =
+            End { stop: &cx.scratch.text, field, said: state.content.said(), frames: state.frames };
         (self.shape.end)(json, choice, &end, &mut self.edits);
     }
 
-    /// The upstream's own last frame of a choice that ended long ago: its figures stay, its text goes, its end becomes ours.
+    /// The upstream's own last frame of a choice that ended long ago: its figures stay, its text
+    /// goes, its end becomes ours.
     pub(super) fn close_drained(
         &mut self,
         cx: &mut Context<'_>,
@@ -45,7 +64,9 @@ impl Choices {
         state: usize,
         stop: usize,
     ) {
-        for text in layout.texts.iter().filter(|text| text.choice == position && !text.span.is_empty()) {
+        for text in
+            layout.texts.iter().filter(|text| text.choice == position && !text.span.is_empty())
+        {
             self.edits.delete(text.span);
         }
         let Some(choice) = layout.choices.get(position) else { return };
@@ -66,7 +87,8 @@ impl Choices {
             }
             return;
         }
-        // A run of dropped choices goes with one comma: the one before the run, or behind it at the front of the list.
+        // A run of dropped choices goes with one comma: the one before the run, or behind it at the
+        // front of the list.
         let (mut from, mut to, mut front) = (list.start + 1, list.start + 1, true);
         for (choice, keep) in layout.choices.iter().zip(&self.keep) {
             if *keep {

@@ -1,4 +1,5 @@
-//! The engine of the seven dialects whose frames hold choices: one matcher per choice, ends written in place.
+//! The engine of the seven dialects whose frames hold choices: one matcher per choice, ends written
+//! in place.
 #![forbid(unsafe_code)]
 
 mod alike;
@@ -25,7 +26,8 @@ pub(super) struct Choices {
     edits: Edits,
     /// Which choices of the frame being read stay in it.
     keep: Vec<bool>,
-    /// The last frame during which something was held: what is released without a frame of its own leaves in a copy of it.
+    /// The last frame during which something was held: what is released without a frame of its own
+    /// leaves in a copy of it.
     pattern: Pattern,
     /// What the last frame that was read has in common with the next one.
     template: Template,
@@ -87,7 +89,11 @@ impl Choices {
     }
 
     /// Reads one event of a stream and writes what becomes of it.
-    pub(super) fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(super) fn event(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         if self.shape.done && event.json.trim_ascii() == b"[DONE]" {
             self.flush(cx, false);
             cx.sink.pass(event);
@@ -105,16 +111,27 @@ impl Choices {
     }
 
     /// Reads the answer to a request that does not stream.
-    pub(super) fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(super) fn body(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         self.read(cx, event, true)
     }
 
-    fn read(&mut self, cx: &mut Context<'_>, event: &Event<'_>, whole: bool) -> std::result::Result<(), Fault> {
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+        whole: bool,
+    ) -> std::result::Result<(), Fault> {
         let mut layout = std::mem::take(&mut self.layout);
         layout.clear();
         self.edits.clear();
         let scan = if whole { self.shape.scan_body } else { self.shape.scan };
-        let result = scan(event.json, &mut layout).map_err(Fault::from).and_then(|()| self.settle(cx, event, &layout, whole));
+        let result = scan(event.json, &mut layout)
+            .map_err(Fault::from)
+            .and_then(|()| self.settle(cx, event, &layout, whole));
         self.taken = None;
         if !whole {
             self.learn(cx, event, &mut layout);
@@ -136,17 +153,30 @@ impl Choices {
             return Ok(());
         }
         if layout.texts.len() > 1 {
-            // All texts are checked before any is taken, so that a frame that cannot be read changes nothing.
+            // All texts are checked before any is taken, so that a frame that cannot be read
+            // changes nothing.
             for found in &layout.texts {
-                cx.scratch.check(found.span.of(event.json)).map_err(|what| lane::malformed(what, found.span))?;
+                cx.scratch
+                    .check(found.span.of(event.json))
+                    .map_err(|what| lane::malformed(what, found.span))?;
             }
-            // Read as one text, each would break the other off; read as two, what is held of one could leave without the other.
-            let twice =
-                |a: &Text, b: &Text| a.choice == b.choice && a.field != b.field && !a.span.is_empty() && !b.span.is_empty();
+            // Read as one text, each would break the other off; read as two, what is held of one
+            // could leave without the other.
+            let twice = |a: &Text, b: &Text| {
+                a.choice == b.choice
+                    && a.field != b.field
+                    && !a.span.is_empty()
+                    && !b.span.is_empty()
+            };
             let mut before: Option<&Text> = None;
-            for text in layout.texts.iter().filter(|text| cx.options.cut_reasoning && text.part == Part::Reasoning) {
+            for text in layout
+                .texts
+                .iter()
+                .filter(|text| cx.options.cut_reasoning && text.part == Part::Reasoning)
+            {
                 if before.is_some_and(|before| twice(before, text)) {
-                    let what = "thoughts under two names in one delta, which cut_reasoning cannot read";
+                    let what =
+                        "thoughts under two names in one delta, which cut_reasoning cannot read";
                     return Err(lane::malformed(what, text.span).into());
                 }
                 before = Some(text);
@@ -188,7 +218,8 @@ impl Choices {
         Ok(())
     }
 
-    /// Ends the stream once every choice has ended. If the upstream ended them all, its own end is on its way.
+    /// Ends the stream once every choice has ended. If the upstream ended them all, its own end is
+    /// on its way.
     fn end_if_over(&mut self, cx: &mut Context<'_>, event: &Event<'_>) {
         if !self.is_over(cx) {
             return;
@@ -208,7 +239,8 @@ impl Choices {
 
     fn is_over(&self, cx: &Context<'_>) -> bool {
         let expected = usize::try_from(cx.options.choices).unwrap_or(usize::MAX);
-        self.states.len() >= expected.max(1) && self.states.iter().all(|state| state.finished || state.matched.is_some())
+        self.states.len() >= expected.max(1)
+            && self.states.iter().all(|state| state.finished || state.matched.is_some())
     }
 
     fn write_done(&self, cx: &mut Context<'_>, like: &[u8]) {
@@ -217,16 +249,21 @@ impl Choices {
         }
     }
 
-    /// The input is over: what is held leaves, and a drained stream whose upstream broke off gets its end.
+    /// The input is over: what is held leaves, and a drained stream whose upstream broke off gets
+    /// its end.
     pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
         self.flush(cx, false);
-        if *cx.ended || !self.is_over(cx) || self.states.iter().all(|state| state.matched.is_none()) {
+        if *cx.ended || !self.is_over(cx) || self.states.iter().all(|state| state.matched.is_none())
+        {
             return;
         }
         let mut pattern = std::mem::take(&mut self.pattern);
         let original = pattern.clone();
         for state in 0..self.states.len() {
-            let Some(stop) = self.states[state].matched.filter(|_| !self.states[state].closed) else { continue };
+            let Some(stop) = self.states[state].matched.filter(|_| !self.states[state].closed)
+            else {
+                continue;
+            };
             self.edits.clear();
             let lane = &self.states[state].content;
             let make = Make {
@@ -237,7 +274,8 @@ impl Choices {
                 entries: &Default::default(),
             };
             (self.shape.make)(&original.json, &original.layout, &make, &mut self.edits);
-            // The end is written into the choice that was made, so the frame is read again: an edit cannot stand inside another.
+            // The end is written into the choice that was made, so the frame is read again: an edit
+            // cannot stand inside another.
             pattern.json.clear();
             self.edits.apply(&original.json, &mut pattern.json);
             self.edits.clear();
@@ -259,19 +297,35 @@ impl Choices {
             return Ok(found);
         }
         if self.states.len() >= cx.options.max_choices {
-            return Err(Fault::Limit { what: "choices in one stream (max_choices)", limit: cx.options.max_choices });
+            return Err(Fault::Limit {
+                what: "choices in one stream (max_choices)",
+                limit: cx.options.max_choices,
+            });
         }
         let lane = |skip, repeats| {
-            Lane::new(cx.set, &cx.options.matching, skip, repeats, cx.options.max_held_bytes).map_err(Fault::Core)
+            Lane::new(cx.set, &cx.options.matching, skip, repeats, cx.options.max_held_bytes)
+                .map_err(Fault::Core)
         };
         let reasoning = if cx.options.cut_reasoning { Some(lane(0, false)?) } else { None };
         let content = lane(cx.options.skip_chars, self.shape.repeats)?;
-        self.states.push(State { index, content, reasoning, matched: None, closed: false, finished: false, frames: 0 });
+        self.states.push(State {
+            index,
+            content,
+            reasoning,
+            matched: None,
+            closed: false,
+            finished: false,
+            frames: 0,
+        });
         Ok(self.states.len() - 1)
     }
 
     fn check_limits(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
-        let held: usize = self.states.iter().map(|state| state.content.entries.bytes()).fold(0, usize::saturating_add);
+        let held: usize = self
+            .states
+            .iter()
+            .map(|state| state.content.entries.bytes())
+            .fold(0, usize::saturating_add);
         if held > cx.options.max_held_bytes {
             return Err(Fault::Limit {
                 what: "bytes of held log-probabilities (max_held_bytes)",

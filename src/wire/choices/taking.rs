@@ -1,4 +1,5 @@
-//! The texts of one choice go through its matchers, and its log-probabilities with them; what was held leaves.
+//! The texts of one choice go through its matchers, and its log-probabilities with them; what was
+//! held leaves.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -35,8 +36,9 @@ impl Turn<'_> {
 
     /// Nothing more comes in this message text behind text `at`.
     fn closes(&self, at: usize, part: Part, answers: bool) -> bool {
-        let mut later =
-            self.texts().filter(|(position, text)| *position > at && (text.part == part || text.part == Part::Border));
+        let mut later = self.texts().filter(|(position, text)| {
+            *position > at && (text.part == part || text.part == Part::Border)
+        });
         match later.next() {
             Some((_, next)) => next.part == Part::Border && part == Part::Content,
             None => self.choice.finished || self.whole || (part == Part::Reasoning && answers),
@@ -62,7 +64,8 @@ fn blank_behind(turn: &Turn<'_>, at: usize, cut: &Text, edits: &mut Edits) {
 }
 
 impl Choices {
-    /// Feeds the texts of one choice to its matchers and edits them. What a model thinks comes before what it says.
+    /// Feeds the texts of one choice to its matchers and edits them. What a model thinks comes
+    /// before what it says.
     pub(super) fn take(
         &mut self,
         cx: &mut Context<'_>,
@@ -70,7 +73,8 @@ impl Choices {
         state: usize,
     ) -> std::result::Result<Option<Found>, Fault> {
         self.states[state].frames += 1;
-        let answers = turn.texts().any(|(_, text)| text.part == Part::Content && !text.span.is_empty());
+        let answers =
+            turn.texts().any(|(_, text)| text.part == Part::Content && !text.span.is_empty());
         for part in [Part::Reasoning, Part::Content] {
             if self.states[state].lane(part).is_none() {
                 continue;
@@ -91,8 +95,11 @@ impl Choices {
                     break;
                 }
             }
-            // Held text that this frame ends although it has none of its own leaves in a frame before it.
-            if found.is_none() && (turn.choice.finished || turn.whole || (part == Part::Reasoning && answers)) {
+            // Held text that this frame ends although it has none of its own leaves in a frame
+            // before it.
+            if found.is_none()
+                && (turn.choice.finished || turn.whole || (part == Part::Reasoning && answers))
+            {
                 found = self.flush_made(cx, state, part);
             }
             if part == Part::Content {
@@ -132,13 +139,21 @@ impl Choices {
     }
 
     /// Log-probabilities follow their text.
-    fn sort_entries(&mut self, cx: &mut Context<'_>, turn: &Turn<'_>, state: usize, start: u64, over: bool) {
+    fn sort_entries(
+        &mut self,
+        cx: &mut Context<'_>,
+        turn: &Turn<'_>,
+        state: usize,
+        start: u64,
+        over: bool,
+    ) {
         let choice = turn.choice;
         let lane = &mut self.states[state].content;
         if lane.entries.is_empty() && choice.columns.iter().all(Option::is_none) {
             return;
         }
-        let progress = Progress { start, end: lane.came(), left: lane.left(), holds: lane.holds(), over };
+        let progress =
+            Progress { start, end: lane.came(), left: lane.left(), holds: lane.holds(), over };
         cx.entries.iter_mut().for_each(Vec::clear);
         if !lane.entries.sort(turn.event.json, &choice.columns, progress, cx.entries) {
             return;
@@ -157,7 +172,12 @@ impl Choices {
     }
 
     /// Held text leaves in a frame made after the last one's pattern.
-    pub(super) fn flush_made(&mut self, cx: &mut Context<'_>, state: usize, part: Part) -> Option<Match> {
+    pub(super) fn flush_made(
+        &mut self,
+        cx: &mut Context<'_>,
+        state: usize,
+        part: Part,
+    ) -> Option<Match> {
         let index = self.states[state].index;
         let lane = self.states[state].lane(part)?;
         cx.scratch.text.clear();

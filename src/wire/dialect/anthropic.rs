@@ -1,8 +1,10 @@
-//! Anthropic's Messages API: typed events, content blocks with numbers, and an end that names the stop.
+//! Anthropic's Messages API: typed events, content blocks with numbers, and an end that names the
+//! stop.
 //!
-//! Text comes in `content_block_delta` events of type `text_delta`. Each text block is a message text of its own. A match ends the message: the block
-//! is closed, later blocks never come, and `message_delta` says `stop_reason: "stop_sequence"` with `stop_sequence`. Tool input,
-//! citations, signatures pass; `thinking_delta` is read on demand.
+//! Text comes in `content_block_delta` events of type `text_delta`. Each text block is a message
+//! text of its own. A match ends the message: the block is closed, later blocks never come, and
+//! `message_delta` says `stop_reason: "stop_sequence"` with `stop_sequence`. Tool input, citations,
+//! signatures pass; `thinking_delta` is read on demand.
 #![forbid(unsafe_code)]
 
 use super::super::blocks::{Block, Blocks};
@@ -80,7 +82,11 @@ fn piece(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
             b"text" => &mut found.text,
             b"thinking" => &mut found.thinking,
             b"stop_reason" | b"stop_sequence" => {
-                let slot = if key == b"stop_reason" { &mut found.stop_reason } else { &mut found.stop_sequence };
+                let slot = if key == b"stop_reason" {
+                    &mut found.stop_reason
+                } else {
+                    &mut found.stop_sequence
+                };
                 let span = cursor.skip()?;
                 return once(slot, span, span.start);
             }
@@ -106,7 +112,11 @@ fn usage(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
 }
 
 impl Anthropic {
-    pub(in super::super) fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(in super::super) fn event(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         if event.json.first() != Some(&b'{') {
             cx.sink.pass(event);
             return Ok(());
@@ -152,7 +162,12 @@ impl Anthropic {
         Ok(())
     }
 
-    fn read_block(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) -> std::result::Result<(), Fault> {
+    fn read_block(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+        found: &Found,
+    ) -> std::result::Result<(), Fault> {
         let reasoning = match &*word(event.json, found.piece) {
             b"text_delta" | b"text" => false,
             b"thinking_delta" | b"thinking" if cx.options.cut_reasoning => true,
@@ -162,7 +177,9 @@ impl Anthropic {
             }
         };
         let starts = *word(event.json, found.kind) == *b"content_block_start";
-        let Some(span) = if reasoning { found.thinking } else { found.text }.filter(|span| !(starts && span.is_empty())) else {
+        let Some(span) = if reasoning { found.thinking } else { found.text }
+            .filter(|span| !(starts && span.is_empty()))
+        else {
             cx.sink.pass(event);
             return Ok(());
         };
@@ -200,7 +217,14 @@ impl Anthropic {
     }
 
     /// Ends the message at its first stop.
-    fn end(&mut self, cx: &mut Context<'_>, index: u32, reasoning: bool, matched: Match, after: &[u8]) {
+    fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        index: u32,
+        reasoning: bool,
+        matched: Match,
+        after: &[u8],
+    ) {
         let mut stop = Vec::new();
         text::encode_stop(cx.set, matched.index, &mut stop);
         self.matched = Some((index, stop));
@@ -230,7 +254,11 @@ impl Anthropic {
                 put::field(name, stop, &mut data);
             }
             data.extend_from_slice(b"},\"usage\":{\"output_tokens\":");
-            data.extend_from_slice(if self.output_tokens.is_empty() { b"0" } else { &self.output_tokens });
+            data.extend_from_slice(if self.output_tokens.is_empty() {
+                b"0"
+            } else {
+                &self.output_tokens
+            });
             data.extend_from_slice(b"}}");
             cx.sink.own(&[b"event: message_delta", &data], after);
             self.told = true;
@@ -244,7 +272,12 @@ impl Anthropic {
                 let mut stop = Vec::new();
                 text::encode_stop(cx.set, matched.index, &mut stop);
                 self.matched = Some((index, stop));
-                cx.record(0, Some(index), if reasoning { Part::Reasoning } else { Part::Content }, matched);
+                cx.record(
+                    0,
+                    Some(index),
+                    if reasoning { Part::Reasoning } else { Part::Content },
+                    matched,
+                );
             }
         }
     }
@@ -262,7 +295,8 @@ impl Anthropic {
             cx.sink.made(pattern, &mut edits);
         } else {
             let (_, index, reasoning) = block.key;
-            let (kind, field) = if reasoning { ("thinking_delta", "thinking") } else { ("text_delta", "text") };
+            let (kind, field) =
+                if reasoning { ("thinking_delta", "thinking") } else { ("text_delta", "text") };
             let mut data = format!("data: {{\"type\":\"content_block_delta\",\"index\":{index},\"delta\":{{\"type\":\"{kind}\"")
                 .into_bytes();
             put::field(field, &cx.scratch.text, &mut data);
@@ -290,7 +324,11 @@ impl Anthropic {
     }
 
     /// The answer to a request that does not stream: blocks in `content`.
-    pub(in super::super) fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(in super::super) fn body(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         let mut whole = Found::default();
         let mut blocks: Vec<(Span, Found)> = Vec::new();
         let mut list = None;
@@ -313,7 +351,11 @@ impl Anthropic {
                 once(&mut list, span, span.start)
             }
             (b"stop_reason" | b"stop_sequence", _) => {
-                let slot = if key == b"stop_reason" { &mut whole.stop_reason } else { &mut whole.stop_sequence };
+                let slot = if key == b"stop_reason" {
+                    &mut whole.stop_reason
+                } else {
+                    &mut whole.stop_sequence
+                };
                 let span = cursor.skip()?;
                 once(slot, span, span.start)
             }
@@ -327,18 +369,27 @@ impl Anthropic {
                 b"thinking" if cx.options.cut_reasoning => true,
                 _ => continue,
             };
-            let Some(said) = (if reasoning { found.thinking } else { found.text }) else { continue };
+            let Some(said) = (if reasoning { found.thinking } else { found.text }) else {
+                continue;
+            };
             let index = u32::try_from(index).unwrap_or(u32::MAX);
             // One block at a time is open, so a long list costs one matcher.
             self.blocks.open.clear();
             let block = self.blocks.get(cx, (0, index, reasoning), false)?;
-            let (_, Some(matched)) = block.take_whole(cx, event, said, &mut self.edits)? else { continue };
+            let (_, Some(matched)) = block.take_whole(cx, event, said, &mut self.edits)? else {
+                continue;
+            };
             let mut stop = Vec::new();
             text::encode_stop(cx.set, matched.index, &mut stop);
             self.edits.delete(Span { start: span.end, end: list.end - 1 });
             tell(event.json, &whole, &stop, &mut self.edits);
             add_field(cx, whole.stop_sequence.or(whole.stop_reason), &stop, &mut self.edits);
-            cx.record(0, Some(index), if reasoning { Part::Reasoning } else { Part::Content }, matched);
+            cx.record(
+                0,
+                Some(index),
+                if reasoning { Part::Reasoning } else { Part::Content },
+                matched,
+            );
             break;
         }
         cx.sink.edited(event, &mut self.edits);
@@ -348,12 +399,16 @@ impl Anthropic {
 
 /// Names the stop in the fields that stand for it.
 fn tell(json: &[u8], found: &Found, stop: &[u8], edits: &mut Edits) {
-    if let Some(reason) = found.stop_reason.filter(|reason| reason.of(json) != b"\"stop_sequence\"") {
+    if let Some(reason) = found.stop_reason.filter(|reason| reason.of(json) != b"\"stop_sequence\"")
+    {
         edits.replace(reason, b"\"stop_sequence\"");
     }
     match (found.stop_sequence, found.stop_reason) {
         (Some(sequence), _) => edits.replace_with(sequence, |ink| put::quoted(stop, ink)),
-        (None, Some(reason)) => edits.replace_with(put::point(reason.end), |ink| put::field("stop_sequence", stop, ink)),
+        (None, Some(reason)) => {
+            edits
+                .replace_with(put::point(reason.end), |ink| put::field("stop_sequence", stop, ink));
+        }
         (None, None) => {}
     }
 }

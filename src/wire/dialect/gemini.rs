@@ -1,7 +1,9 @@
-//! Gemini: text in `candidates[].content.parts[].text`, the end (`finishReason`) in the same event as the last text, no `[DONE]`.
+//! Gemini: text in `candidates[].content.parts[].text`, the end (`finishReason`) in the same event
+//! as the last text, no `[DONE]`.
 //!
-//! The parts of a candidate are one message text. A part that is no text (a function call, code, an image) ends it: what is held leaves before
-//! that part, and matching starts afresh behind it. Parts with `thought: true` are what the model thinks, and a border too.
+//! The parts of a candidate are one message text. A part that is no text (a function call, code, an
+//! image) ends it: what is held leaves before that part, and matching starts afresh behind it.
+//! Parts with `thought: true` are what the model thinks, and a border too.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -48,7 +50,11 @@ fn candidate(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) 
                 once(&mut choice.finish, span, span.start)?;
             }
             b"logprobsResult" => {
-                let span = if cursor.kind() == Kind::Object { logprobs(cursor, choice)? } else { cursor.skip()? };
+                let span = if cursor.kind() == Kind::Object {
+                    logprobs(cursor, choice)?
+                } else {
+                    cursor.skip()?
+                };
                 once(&mut choice.logprobs, span, span.start)?;
             }
             _ => {
@@ -99,13 +105,22 @@ fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> R
         }
         if let Some(span) = text {
             let part_kind = if thought { Part::Reasoning } else { Part::Content };
-            layout.push_text(Text { choice: number, part: part_kind, field: "text", span, rest: Span::default() })?;
+            layout.push_text(Text {
+                choice: number,
+                part: part_kind,
+                field: "text",
+                span,
+                rest: Span::default(),
+            })?;
             ends.push(part.end);
         }
         Ok(())
     })?;
     if choice.more[0].replace(list).is_some() {
-        return Err(Malformed { what: "a key the cutter has to read stands here for the second time", at: list.start });
+        return Err(Malformed {
+            what: "a key the cutter has to read stands here for the second time",
+            at: list.start,
+        });
     }
     for (text, end) in layout.texts.iter_mut().skip(first).zip(ends) {
         text.rest = Span { start: end, end: list.end - 1 };
@@ -149,7 +164,11 @@ fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
     edits.replace_with(list, |ink| {
         ink.extend_from_slice(b"[{\"content\":{\"parts\":[{\"text\":\"");
         ink.extend_from_slice(make.text);
-        ink.extend_from_slice(if make.part == Part::Reasoning { b"\",\"thought\":true}]" } else { b"\"}]" });
+        ink.extend_from_slice(if make.part == Part::Reasoning {
+            b"\",\"thought\":true}]"
+        } else {
+            b"\"}]"
+        });
         ink.extend_from_slice(format!(",\"role\":\"model\"}},\"index\":{}", make.index).as_bytes());
         if make.has_entries() {
             ink.extend_from_slice(b",\"logprobsResult\":");
@@ -162,10 +181,20 @@ fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
 fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits) {
     match choice.logprobs {
         Some(span) => edits.replace(span, &result(entries)),
-        None => edits.insert(choice.span.start + 1, &[b"\"logprobsResult\":", result(entries).as_slice(), b","].concat()),
+        None => edits.insert(
+            choice.span.start + 1,
+            &[b"\"logprobsResult\":", result(entries).as_slice(), b","].concat(),
+        ),
     }
 }
 
 fn result(entries: &[Vec<u8>; COLUMNS]) -> Vec<u8> {
-    [b"{\"topCandidates\":[", entries[1].as_slice(), b"],\"chosenCandidates\":[", entries[0].as_slice(), b"]}"].concat()
+    [
+        b"{\"topCandidates\":[",
+        entries[1].as_slice(),
+        b"],\"chosenCandidates\":[",
+        entries[0].as_slice(),
+        b"]}",
+    ]
+    .concat()
 }

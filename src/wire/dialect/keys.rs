@@ -1,11 +1,13 @@
-//! The keys each dialect has itself in the object that says how an answer ended: a `stop_field` cannot be one of them, or the
-//! object would have that key twice and readers would see whichever stands last.
+//! The keys each dialect has itself in the object that says how an answer ended: a `stop_field`
+//! cannot be one of them, or the object would have that key twice and readers would see whichever
+//! stands last.
 #![forbid(unsafe_code)]
 
 use super::super::Dialect;
 
-/// The dialect's own keys beside its finish field. `stop_reason` and `matched_stop` of vLLM and `SGLang` are not among them: those name a
-/// stop, and one that is there already is written in place.
+/// The dialect's own keys beside its finish field. `stop_reason` and `matched_stop` of vLLM and
+/// `SGLang` are not among them: those name a stop, and one that is there already is written in
+/// place.
 pub(in crate::wire) fn own(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let keys = match dialect {
         Dialect::OpenAiChat => "index delta message finish_reason logprobs",
@@ -16,7 +18,9 @@ pub(in crate::wire) fn own(dialect: Dialect) -> impl Iterator<Item = &'static st
              previous_response_id prompt reasoning service_tier store temperature text tool_choice tools top_logprobs \
              top_p truncation usage user"
         }
-        Dialect::AnthropicMessages => "id type role model content container stop_reason stop_sequence usage",
+        Dialect::AnthropicMessages => {
+            "id type role model content container stop_reason stop_sequence usage"
+        }
         Dialect::Gemini => {
             "content finishReason finishMessage index tokenCount safetyRatings citationMetadata avgLogprobs \
              logprobsResult groundingAttributions groundingMetadata urlContextMetadata"
@@ -30,7 +34,9 @@ pub(in crate::wire) fn own(dialect: Dialect) -> impl Iterator<Item = &'static st
              prompt generation_settings truncated has_new_line timings tokens_predicted tokens_evaluated tokens_cached \
              completion_probabilities probs"
         }
-        Dialect::Tgi => "finish_reason generated_tokens seed input_length prefill tokens top_tokens best_of_sequences",
+        Dialect::Tgi => {
+            "finish_reason generated_tokens seed input_length prefill tokens top_tokens best_of_sequences"
+        }
     };
     keys.split_ascii_whitespace()
 }

@@ -1,7 +1,8 @@
-//! llama.cpp's own `/completion`: text in `content`; `stop` is the flag that says this is the last event, not a stop string.
+//! llama.cpp's own `/completion`: text in `content`; `stop` is the flag that says this is the last
+//! event, not a stop string.
 //!
-//! The end is `stop: true` with `stop_type: "word"` and `stopping_word`. Older servers tell it by `stopped_word`, `stopped_eos`,
-//! `stopped_limit`; where those stand they are set.
+//! The end is `stop: true` with `stop_type: "word"` and `stopping_word`. Older servers tell it by
+//! `stopped_word`, `stopped_eos`, `stopped_limit`; where those stand they are set.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -88,7 +89,9 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
     }
     match choice.stop {
         Some(word) => edits.replace_with(word, |ink| put::quoted(end.stop, ink)),
-        None => edits.replace_with(put::point(at), |ink| put::field("stopping_word", end.stop, ink)),
+        None => {
+            edits.replace_with(put::point(at), |ink| put::field("stopping_word", end.stop, ink));
+        }
     }
     if let Some(field) = end.field {
         edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));
@@ -112,5 +115,8 @@ fn make(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
 }
 
 fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits) {
-    edits.insert(choice.span.start + 1, &[b"\"completion_probabilities\":[", entries[0].as_slice(), b"],"].concat());
+    edits.insert(
+        choice.span.start + 1,
+        &[b"\"completion_probabilities\":[", entries[0].as_slice(), b"],"].concat(),
+    );
 }

@@ -14,7 +14,8 @@ pub(super) mod tgi;
 use super::json::{Cursor, Kind, Result, once};
 use super::layout::{Choice, Layout};
 
-/// Reads the fields that frames with a list of choices share: the list under `name`, usage figures, errors.
+/// Reads the fields that frames with a list of choices share: the list under `name`, usage figures,
+/// errors.
 fn frame_fields(
     json: &[u8],
     layout: &mut Layout,
@@ -30,7 +31,10 @@ fn frame_fields(
                         return cursor.skip().map(|_| ());
                     }
                     // A choice that does not say its number has the one of its place.
-                    let mut choice = Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
+                    let mut choice = Choice {
+                        index: u32::try_from(position).unwrap_or(u32::MAX),
+                        ..Choice::default()
+                    };
                     read(cursor, &mut choice, layout)?;
                     layout.push_choice(&choice)
                 })?;

@@ -1,7 +1,9 @@
-//! Ollama's own API: one object a line. `/api/chat` has text in `message.content`, `/api/generate` in `response`.
+//! Ollama's own API: one object a line. `/api/chat` has text in `message.content`, `/api/generate`
+//! in `response`.
 //!
-//! The last line (`done: true`) carries the figures, so a drained stream gets its end there; else the line in which the stop was
-//! completed becomes the last one. Ollama says "stop" for an end of its own and for a stop string alike, and so does the cutter.
+//! The last line (`done: true`) carries the figures, so a drained stream gets its end there; else
+//! the line in which the stop was completed becomes the last one. Ollama says "stop" for an end of
+//! its own and for a stop string alike, and so does the cutter.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -53,7 +55,12 @@ fn scan_generate(json: &[u8], layout: &mut Layout) -> Result<()> {
     })
 }
 
-fn text(cursor: &mut Cursor<'_>, part: Part, field: &'static str, layout: &mut Layout) -> Result<()> {
+fn text(
+    cursor: &mut Cursor<'_>,
+    part: Part,
+    field: &'static str,
+    layout: &mut Layout,
+) -> Result<()> {
     match cursor.string_or_skip()? {
         Some(span) => layout.text(part, field, span),
         None => Ok(()),
@@ -118,7 +125,8 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
     }
 }
 
-/// The last line's pattern serves for a text line too: a line of which only the text, the log-probabilities and the end differ.
+/// The last line's pattern serves for a text line too: a line of which only the text, the
+/// log-probabilities and the end differ.
 fn make_chat(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
     let Some(choice) = layout.choices.first() else { return };
     if let Some(message) = choice.holder {
@@ -156,6 +164,7 @@ fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits)
     let value = [b"[", entries[0].as_slice(), b"]"].concat();
     match choice.logprobs {
         Some(span) => edits.replace(span, &value),
-        None => edits.insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
+        None => edits
+            .insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
     }
 }

@@ -1,8 +1,9 @@
-//! `OpenAI` chat completions, and the servers that speak them with fields of their own: vLLM (`stop_reason`), `SGLang` (`matched_stop`), `DeepSeek`
-//! (`reasoning_content`), TGI and llama.cpp.
+//! `OpenAI` chat completions, and the servers that speak them with fields of their own: vLLM
+//! (`stop_reason`), `SGLang` (`matched_stop`), `DeepSeek` (`reasoning_content`), TGI and llama.cpp.
 //!
-//! Text stands in `choices[].delta.content` (`message.content` in a whole answer). A match ends its choice in its own frame:
-//! `finish_reason` becomes `"stop"`, which is the shape vLLM sends too. `refusal`, `audio`, `tool_calls` are left alone.
+//! Text stands in `choices[].delta.content` (`message.content` in a whole answer). A match ends its
+//! choice in its own frame: `finish_reason` becomes `"stop"`, which is the shape vLLM sends too.
+//! `refusal`, `audio`, `tool_calls` are left alone.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -45,7 +46,11 @@ fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> 
     Ok(())
 }
 
-fn message(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<super::super::json::Span> {
+fn message(
+    cursor: &mut Cursor<'_>,
+    choice: &mut Choice,
+    layout: &mut Layout,
+) -> Result<super::super::json::Span> {
     cursor.object(|cursor, key| {
         let (part, field) = match key {
             b"content" => (Part::Content, "content"),
@@ -67,8 +72,9 @@ fn message(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) ->
     })
 }
 
-/// Content as a list of parts, as Mistral's reasoning models send it: `{"type":"text","text":...}`, and what they think as
-/// `{"type":"thinking","thinking":[{"type":"text",...}]}`. What stands behind a cut goes, parts and all.
+/// Content as a list of parts, as Mistral's reasoning models send it: `{"type":"text","text":...}`,
+/// and what they think as `{"type":"thinking","thinking":[{"type":"text",...}]}`. What stands
+/// behind a cut goes, parts and all.
 fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
     let (first, choice) = (layout.texts.len(), layout.choices.len());
     let mut ends = Vec::new();
@@ -84,7 +90,9 @@ fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
                         return cursor.skip().map(|_| ());
                     }
                     let thought = cursor.object(|cursor, key| match (key, cursor.kind()) {
-                        (b"text", Kind::String) => text(cursor, layout, choice, Part::Reasoning, "reasoning"),
+                        (b"text", Kind::String) => {
+                            text(cursor, layout, choice, Part::Reasoning, "reasoning")
+                        }
                         _ => cursor.skip().map(|_| ()),
                     });
                     thought.map(|_| ())
@@ -101,7 +109,13 @@ fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
     Ok(())
 }
 
-fn text(cursor: &mut Cursor<'_>, layout: &mut Layout, choice: usize, part: Part, field: &'static str) -> Result<()> {
+fn text(
+    cursor: &mut Cursor<'_>,
+    layout: &mut Layout,
+    choice: usize,
+    part: Part,
+    field: &'static str,
+) -> Result<()> {
     let span = cursor.string()?;
     layout.push_text(Text { choice, part, field, span, rest: Span::default() })
 }
@@ -131,7 +145,11 @@ pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -
         }
         b"stop_reason" | b"matched_stop" => {
             let span = cursor.skip()?;
-            once(if key == b"stop_reason" { &mut choice.stop } else { &mut choice.matched }, span, span.start)
+            once(
+                if key == b"stop_reason" { &mut choice.stop } else { &mut choice.matched },
+                span,
+                span.start,
+            )
         }
         _ => cursor.skip().map(|_| ()),
     }
@@ -166,7 +184,9 @@ pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits
 fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
     let Some(list) = layout.list else { return };
     edits.replace_with(list, |ink| {
-        ink.extend_from_slice(format!("[{{\"index\":{},\"delta\":{{\"{}\":\"", make.index, make.field).as_bytes());
+        ink.extend_from_slice(
+            format!("[{{\"index\":{},\"delta\":{{\"{}\":\"", make.index, make.field).as_bytes(),
+        );
         ink.extend_from_slice(make.text);
         ink.extend_from_slice(b"\"},\"logprobs\":");
         if make.has_entries() {
@@ -184,6 +204,7 @@ fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits)
     let value = [b"{\"content\":[", entries[0].as_slice(), b"],\"refusal\":null}"].concat();
     match choice.logprobs {
         Some(span) => edits.replace(span, &value),
-        None => edits.insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
+        None => edits
+            .insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
     }
 }

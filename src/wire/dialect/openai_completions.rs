@@ -1,4 +1,5 @@
-//! `OpenAI`'s older text completions: text in `choices[].text`, the prompt before it when the request said `echo`.
+//! `OpenAI`'s older text completions: text in `choices[].text`, the prompt before it when the
+//! request said `echo`.
 //!
 //! Log-probabilities come as parallel arrays, one element a token.
 #![forbid(unsafe_code)]
@@ -51,7 +52,10 @@ fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> 
 fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
     let span = if cursor.kind() == Kind::Object {
         cursor.object(|cursor, key| {
-            let column = ARRAYS.iter().position(|name| name.as_bytes() == key).filter(|_| cursor.kind() == Kind::Array);
+            let column = ARRAYS
+                .iter()
+                .position(|name| name.as_bytes() == key)
+                .filter(|_| cursor.kind() == Kind::Array);
             let span = cursor.skip()?;
             if let Some(slot) = column.and_then(|column| choice.columns.get_mut(column)) {
                 once(slot, span, span.start)?;
@@ -83,7 +87,8 @@ fn put_entries(choice: &Choice, entries: &[Vec<u8>; COLUMNS], edits: &mut Edits)
     let value = arrays(entries);
     match choice.logprobs {
         Some(span) => edits.replace(span, &value),
-        None => edits.insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
+        None => edits
+            .insert(choice.span.start + 1, &[b"\"logprobs\":", value.as_slice(), b","].concat()),
     }
 }
 

@@ -1,7 +1,9 @@
-//! text-generation-inference's own `/generate_stream`: one token an event, text in `token.text` unless the token is special.
+//! text-generation-inference's own `/generate_stream`: one token an event, text in `token.text`
+//! unless the token is special.
 //!
-//! The last event repeats the whole text (`generated_text`) and tells the end in `details`. TGI never trims a stop of its own; if the cutter
-//! has that stop, it does. `token.logprob` and `token.id` are the token's and stay with its event, also when its text is held.
+//! The last event repeats the whole text (`generated_text`) and tells the end in `details`. TGI
+//! never trims a stop of its own; if the cutter has that stop, it does. `token.logprob` and
+//! `token.id` are the token's and stay with its event, also when its text is held.
 #![forbid(unsafe_code)]
 
 use super::super::edit::Edits;
@@ -62,14 +64,23 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
     Ok(())
 }
 
-fn details(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+fn details(
+    cursor: &mut Cursor<'_>,
+    key: &[u8],
+    choice: &mut Choice,
+    layout: &mut Layout,
+) -> Result<()> {
     match key {
         b"details" => {
             choice.finished = cursor.kind() == Kind::Object;
             let span = if choice.finished {
                 cursor.object(|cursor, key| {
                     let span = cursor.skip()?;
-                    if key == b"finish_reason" { once(&mut choice.more[REASON], span, span.start) } else { Ok(()) }
+                    if key == b"finish_reason" {
+                        once(&mut choice.more[REASON], span, span.start)
+                    } else {
+                        Ok(())
+                    }
                 })?
             } else {
                 cursor.skip()?
@@ -96,7 +107,8 @@ fn scan_body(json: &[u8], layout: &mut Layout) -> Result<()> {
 }
 
 fn answer(cursor: &mut Cursor<'_>, position: usize, layout: &mut Layout) -> Result<()> {
-    let mut choice = Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
+    let mut choice =
+        Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
     choice.span = cursor.object(|cursor, key| match key {
         b"generated_text" => match cursor.string_or_skip()? {
             Some(span) => layout.text(Part::Content, "generated_text", span),
@@ -114,14 +126,16 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
         Some(reason) if reason.of(json) == REASON_WORD => {}
         Some(reason) => edits.replace(reason, REASON_WORD),
         None if streams => {
-            // The prompt's length is not known here; the field must be there for clients that check it.
+            // The prompt's length is not known here; the field must be there for clients that check
+            // it.
             let details = format!(
                 "{{\"finish_reason\":\"stop_sequence\",\"generated_tokens\":{},\"seed\":null,\"input_length\":0}}",
                 end.frames
             );
             match choice.finish {
                 Some(finish) => edits.replace(finish, details.as_bytes()),
-                None => edits.insert(choice.span.end - 1, &[b",\"details\":", details.as_bytes()].concat()),
+                None => edits
+                    .insert(choice.span.end - 1, &[b",\"details\":", details.as_bytes()].concat()),
             }
         }
         None => {}
@@ -129,7 +143,9 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
     if streams {
         match choice.stop {
             Some(text) => edits.replace_with(text, |ink| put::quoted(end.said, ink)),
-            None => edits.replace_with(put::point(choice.span.end - 1), |ink| put::field("generated_text", end.said, ink)),
+            None => edits.replace_with(put::point(choice.span.end - 1), |ink| {
+                put::field("generated_text", end.said, ink);
+            }),
         }
     }
     if let (Some(field), Some(reason)) = (end.field, choice.more[REASON]) {

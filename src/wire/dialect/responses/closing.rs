@@ -1,4 +1,5 @@
-//! The four events that close an answer which is cut: made after the stream's own templates, or after ours where it sent none.
+//! The four events that close an answer which is cut: made after the stream's own templates, or
+//! after ours where it sent none.
 #![forbid(unsafe_code)]
 
 use super::super::super::Context;
@@ -22,12 +23,16 @@ impl Responses {
         let kind = PART[usize::from(*reasoning)];
         let mut place = b",\"item_id\":".to_vec();
         put::quoted(item_id, &mut place);
-        place.extend_from_slice(format!(",\"output_index\":{output},\"content_index\":{content}").as_bytes());
+        place.extend_from_slice(
+            format!(",\"output_index\":{output},\"content_index\":{content}").as_bytes(),
+        );
 
         let mut text_done = place.clone();
         put::field("text", said, &mut text_done);
         if !reasoning {
-            text_done.extend_from_slice(&[b",\"logprobs\":[", self.told.logprobs.as_slice(), b"]"].concat());
+            text_done.extend_from_slice(
+                &[b",\"logprobs\":[", self.told.logprobs.as_slice(), b"]"].concat(),
+            );
         }
         if *closed < 1 {
             self.own(cx, &format!("response.{kind}.done"), &text_done, after);
@@ -35,7 +40,12 @@ impl Responses {
 
         let part = self.closed_part(kind, said);
         if *closed < 2 {
-            self.own(cx, "response.content_part.done", &[&place, &b",\"part\":"[..], &part].concat(), after);
+            self.own(
+                cx,
+                "response.content_part.done",
+                &[&place, &b",\"part\":"[..], &part].concat(),
+                after,
+            );
         }
 
         if !self.parts.is_empty() {
@@ -59,7 +69,8 @@ impl Responses {
     fn own(&mut self, cx: &mut Context<'_>, kind: &str, rest: &[u8], after: &[u8]) {
         let number = self.sequence.map_or(0, |last| last + 1);
         self.sequence = Some(number);
-        let mut data = format!("data: {{\"type\":\"{kind}\",\"sequence_number\":{number}").into_bytes();
+        let mut data =
+            format!("data: {{\"type\":\"{kind}\",\"sequence_number\":{number}").into_bytes();
         data.extend_from_slice(rest);
         data.push(b'}');
         cx.sink.own(&[format!("event: {kind}").as_bytes(), &data], after);
@@ -69,7 +80,9 @@ impl Responses {
         let whole = Span { start: 0, end: self.part.len() };
         let Told { annotations, logprobs: told, .. } = &self.told;
         let list = |inside: &[u8]| [b"[", inside, b"]"].concat();
-        if let Ok(Object { text: Some(text), logprobs, annotations: notes, .. }) = object(&self.part, whole) {
+        if let Ok(Object { text: Some(text), logprobs, annotations: notes, .. }) =
+            object(&self.part, whole)
+        {
             let mut edits = Edits::default();
             edits.replace(text, said);
             if let Some(logprobs) = logprobs {
@@ -84,7 +97,13 @@ impl Responses {
         put::field("text", said, &mut part);
         if kind == PART[0] {
             part.extend_from_slice(
-                &[b",\"annotations\":", list(annotations).as_slice(), b",\"logprobs\":", &list(told)].concat(),
+                &[
+                    b",\"annotations\":",
+                    list(annotations).as_slice(),
+                    b",\"logprobs\":",
+                    &list(told),
+                ]
+                .concat(),
             );
         }
         part.push(b'}');
@@ -98,7 +117,8 @@ impl Responses {
             let mut edits = Edits::default();
             match item.list {
                 Some(list) => edits.replace(list, &content),
-                None => edits.insert(item.span.end - 1, &[b",\"content\":", content.as_slice()].concat()),
+                None => edits
+                    .insert(item.span.end - 1, &[b",\"content\":", content.as_slice()].concat()),
             }
             if let Some(status) = item.status {
                 edits.replace(status, b"\"completed\"");
@@ -108,7 +128,8 @@ impl Responses {
         let mut item = b"{\"id\":".to_vec();
         put::quoted(item_id, &mut item);
         item.extend_from_slice(if reasoning {
-            b",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],\"content\":".as_slice()
+            b",\"type\":\"reasoning\",\"status\":\"completed\",\"summary\":[],\"content\":"
+                .as_slice()
         } else {
             b",\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":"
         });
@@ -124,12 +145,18 @@ impl Responses {
         let (template, response) = if let Ok(response) = object(&self.response, whole) {
             (self.response.as_slice(), response)
         } else {
-            let template = b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
-            (template.as_slice(), object(template, Span { start: 0, end: template.len() }).unwrap_or_default())
+            let template =
+                b"{\"id\":\"\",\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
+            (
+                template.as_slice(),
+                object(template, Span { start: 0, end: template.len() }).unwrap_or_default(),
+            )
         };
         match response.list {
             Some(list) => edits.replace(list, &output),
-            None => edits.insert(response.span.end - 1, &[b",\"output\":", output.as_slice()].concat()),
+            None => {
+                edits.insert(response.span.end - 1, &[b",\"output\":", output.as_slice()].concat());
+            }
         }
         complete(cx, template, &response, stop, &mut edits);
         applied(template, &mut edits)

@@ -1,9 +1,12 @@
-//! The Responses API: typed events with sequence numbers, and the full text again in four places at the end.
+//! The Responses API: typed events with sequence numbers, and the full text again in four places at
+//! the end.
 //!
-//! Text comes in `response.output_text.delta`. A stream that is not cut has nothing to rewrite, since what was held leaves in a delta of its own before the
-//! first repeat; events behind that delta get the next sequence numbers. On a match the four events that close the answer are written after the
-//! stream's own templates (`response.created`, `response.output_item.added`, `response.content_part.added`), or, for a drained
-//! stream, the upstream's are rewritten. A stop completes a response: `status` is `completed`.
+//! Text comes in `response.output_text.delta`. A stream that is not cut has nothing to rewrite,
+//! since what was held leaves in a delta of its own before the first repeat; events behind that
+//! delta get the next sequence numbers. On a match the four events that close the answer are
+//! written after the stream's own templates (`response.created`, `response.output_item.added`,
+//! `response.content_part.added`), or, for a drained stream, the upstream's are rewritten. A stop
+//! completes a response: `status` is `completed`.
 #![forbid(unsafe_code)]
 
 mod closing;
@@ -36,7 +39,8 @@ pub(in super::super) struct Responses {
     response: Vec<u8>,
     item: Vec<u8>,
     part: Vec<u8>,
-    /// Of which output the item and the parts are; several may be open at once, and the last one's are kept.
+    /// Of which output the item and the parts are; several may be open at once, and the last one's
+    /// are kept.
     item_at: Option<u32>,
     /// Items, and parts of the open item, that are complete: raw, with commas.
     items: Vec<u8>,
@@ -97,7 +101,11 @@ const DONE: [&[u8]; 2] = [b"response.output_text.done", b"response.reasoning_tex
 const PART: [&str; 2] = ["output_text", "reasoning_text"];
 
 impl Responses {
-    pub(in super::super) fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(in super::super) fn event(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         if event.json.first() != Some(&b'{') {
             cx.sink.pass(event);
             return Ok(());
@@ -120,13 +128,18 @@ impl Responses {
                 return self.delta(cx, event, &found, reasoning);
             }
             _ if DONE.contains(&kind) => {
-                if let Some(mut block) = self.blocks.close((found.output.unwrap_or(0), found.content, reasoning)) {
+                if let Some(mut block) =
+                    self.blocks.close((found.output.unwrap_or(0), found.content, reasoning))
+                {
                     if self.close(cx, event, &mut block) {
                         return Ok(());
                     }
                 }
             }
-            b"response.completed" | b"response.incomplete" | b"response.failed" | b"response.cancelled" => {
+            b"response.completed"
+            | b"response.incomplete"
+            | b"response.failed"
+            | b"response.cancelled" => {
                 self.flush(cx);
                 *cx.ended = true;
             }
@@ -139,7 +152,9 @@ impl Responses {
 
     /// Passes an event, with its sequence number moved on if events were made before it.
     fn pass(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) {
-        let number = found.sequence.and_then(|span| std::str::from_utf8(span.of(event.json)).ok()?.parse::<u64>().ok());
+        let number = found
+            .sequence
+            .and_then(|span| std::str::from_utf8(span.of(event.json)).ok()?.parse::<u64>().ok());
         if let (Some(number), Some(span)) = (number, found.sequence) {
             let number = number.saturating_add(self.made);
             self.sequence = Some(number);
@@ -151,14 +166,22 @@ impl Responses {
     }
 
     /// Keeps what an end of our own would be written after.
-    fn remember(&mut self, cx: &Context<'_>, event: &Event<'_>, found: &Found, kind: &[u8]) -> std::result::Result<(), Fault> {
+    fn remember(
+        &mut self,
+        cx: &Context<'_>,
+        event: &Event<'_>,
+        found: &Found,
+        kind: &[u8],
+    ) -> std::result::Result<(), Fault> {
         let keep = |buffer: &mut Vec<u8>, span: Option<Span>| {
             buffer.clear();
             buffer.extend_from_slice(span.map_or(&[], |span| span.of(event.json)));
         };
         let of = |span: Option<Span>| span.map_or(&[][..], |span| span.of(event.json));
         match kind {
-            b"response.created" | b"response.in_progress" | b"response.queued" => keep(&mut self.response, found.response),
+            b"response.created" | b"response.in_progress" | b"response.queued" => {
+                keep(&mut self.response, found.response);
+            }
             b"response.output_item.added" => {
                 self.parts.clear();
                 self.part.clear();
@@ -186,9 +209,17 @@ impl Responses {
         let said: usize = self.blocks.open.iter().map(|block| block.lane.said().len()).sum();
         let told = self.told.annotations.len() + self.told.logprobs.len();
         if said + self.items.len() + self.parts.len() + told > limit {
-            return Err(Fault::Limit { what: "bytes of text to be repeated at the end (max_text_bytes)", limit });
+            return Err(Fault::Limit {
+                what: "bytes of text to be repeated at the end (max_text_bytes)",
+                limit,
+            });
         }
-        let held: usize = self.blocks.open.iter().map(|block| block.lane.entries.bytes()).fold(0, usize::saturating_add);
+        let held: usize = self
+            .blocks
+            .open
+            .iter()
+            .map(|block| block.lane.entries.bytes())
+            .fold(0, usize::saturating_add);
         if held > cx.options.max_held_bytes {
             return Err(Fault::Limit {
                 what: "bytes of held log-probabilities (max_held_bytes)",
@@ -217,32 +248,54 @@ impl Responses {
         let progress = Progress { start, end, left, holds, over: matched.is_some() };
         if found.logprobs.is_some() || !lane.entries.is_empty() {
             cx.entries.iter_mut().for_each(Vec::clear);
-            let sorted = lane.entries.sort(event.json, &[found.logprobs, None, None, None], progress, cx.entries);
+            let sorted = lane.entries.sort(
+                event.json,
+                &[found.logprobs, None, None, None],
+                progress,
+                cx.entries,
+            );
             let inside = |array: Span| Span { start: array.start + 1, end: array.end - 1 };
-            let left = if sorted { &cx.entries[0] } else { found.logprobs.map_or(&[][..], |array| inside(array).of(event.json)) };
+            let left = if sorted {
+                &cx.entries[0]
+            } else {
+                found.logprobs.map_or(&[][..], |array| inside(array).of(event.json))
+            };
             append(&mut self.told.of((key.0, key.1)).logprobs, left);
             if sorted {
                 match found.logprobs {
                     Some(array) => self.edits.replace(inside(array), &cx.entries[0]),
-                    None => self.edits.insert(span.end + 1, &[b",\"logprobs\":[", cx.entries[0].as_slice(), b"]"].concat()),
+                    None => self.edits.insert(
+                        span.end + 1,
+                        &[b",\"logprobs\":[", cx.entries[0].as_slice(), b"]"].concat(),
+                    ),
                 }
             }
         }
         block.remember(event, span);
         self.pass(cx, event, found);
         match matched {
-            Some(matched) => self.end(cx, event.after(), key, matched, found.item_id.map_or(&[], |id| id.of(event.json))),
+            Some(matched) => self.end(
+                cx,
+                event.after(),
+                key,
+                matched,
+                found.item_id.map_or(&[], |id| id.of(event.json)),
+            ),
             None => self.check_limit(cx)?,
         }
         Ok(())
     }
 
-    /// The block is over before this event: what it holds leaves first. True if that completed a stop and ended the response.
+    /// The block is over before this event: what it holds leaves first. True if that completed a
+    /// stop and ended the response.
     fn close(&mut self, cx: &mut Context<'_>, event: &Event<'_>, block: &mut Block) -> bool {
         let Some(matched) = self.flush_block(cx, block) else { return false };
         let key = block.key;
         self.blocks.open.push(block.clone());
-        let id = scan(event.json).ok().and_then(|found| found.item_id).map_or(&[][..], |id| id.of(event.json));
+        let id = scan(event.json)
+            .ok()
+            .and_then(|found| found.item_id)
+            .map_or(&[][..], |id| id.of(event.json));
         self.end(cx, event.after(), key, matched, id);
         *cx.ended
     }
@@ -251,7 +304,12 @@ impl Responses {
         for mut block in std::mem::take(&mut self.blocks.open) {
             if let Some(matched) = self.flush_block(cx, &mut block) {
                 let (output, content, reasoning) = block.key;
-                cx.record(output, Some(content), if reasoning { Part::Reasoning } else { Part::Content }, matched);
+                cx.record(
+                    output,
+                    Some(content),
+                    if reasoning { Part::Reasoning } else { Part::Content },
+                    matched,
+                );
             }
         }
     }
@@ -288,10 +346,26 @@ impl Responses {
         let (output, content, reasoning) = key;
         let mut stop = Vec::new();
         text::encode_stop(cx.set, found.index, &mut stop);
-        let (said, left) =
-            self.blocks.close(key).map_or((Vec::new(), 0), |block| (block.lane.said().to_vec(), block.lane.left()));
-        cx.record(output, Some(content), if reasoning { Part::Reasoning } else { Part::Content }, found);
-        let matched = Matched { output, content, stop, said, left, reasoning, item_id: item_id.to_vec(), closed: 0 };
+        let (said, left) = self
+            .blocks
+            .close(key)
+            .map_or((Vec::new(), 0), |block| (block.lane.said().to_vec(), block.lane.left()));
+        cx.record(
+            output,
+            Some(content),
+            if reasoning { Part::Reasoning } else { Part::Content },
+            found,
+        );
+        let matched = Matched {
+            output,
+            content,
+            stop,
+            said,
+            left,
+            reasoning,
+            item_id: item_id.to_vec(),
+            closed: 0,
+        };
         if cx.options.on_match == OnMatch::Cancel {
             self.write_end(cx, after, &matched);
             cx.end_here();
@@ -299,7 +373,8 @@ impl Responses {
         self.matched = Some(matched);
     }
 
-    /// An event behind the match in a stream that is read on: the repeats of the text are cut, what belongs to later text goes.
+    /// An event behind the match in a stream that is read on: the repeats of the text are cut, what
+    /// belongs to later text goes.
     fn drained(
         &mut self,
         cx: &mut Context<'_>,
@@ -366,13 +441,15 @@ impl Responses {
         if let Some(kind) = found.kind {
             self.edits.replace(kind, b"response.completed");
         }
-        let before = String::from_utf8_lossy(event.before()).replace("response.incomplete", "response.completed");
+        let before = String::from_utf8_lossy(event.before())
+            .replace("response.incomplete", "response.completed");
         let frame = [before.as_bytes(), event.json, event.after()].concat();
         let data = Span { start: before.len(), end: before.len() + event.json.len() };
         self.pass(cx, &Event { frame: &frame, json: event.json, data, error: false }, found);
     }
 
-    /// The input is over. A stop that only this completes (half of a character that stays alone) ends the response like any other.
+    /// The input is over. A stop that only this completes (half of a character that stays alone)
+    /// ends the response like any other.
     pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
         for mut block in std::mem::take(&mut self.blocks.open) {
             let Some(found) = self.flush_block(cx, &mut block) else { continue };
@@ -400,7 +477,11 @@ impl Responses {
     }
 
     /// The answer to a request that does not stream.
-    pub(in super::super) fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> std::result::Result<(), Fault> {
+    pub(in super::super) fn body(
+        &mut self,
+        cx: &mut Context<'_>,
+        event: &Event<'_>,
+    ) -> std::result::Result<(), Fault> {
         let json = event.json;
         let response = object(json, Span { start: 0, end: json.len() })?;
         Cursor::at(json, Span { start: response.span.end, end: json.len() }).end()?;
@@ -416,15 +497,29 @@ impl Responses {
                     _ => continue,
                 };
                 let Some(whole) = part.text else { continue };
-                let key = (u32::try_from(output).unwrap_or(u32::MAX), u32::try_from(content).unwrap_or(u32::MAX), reasoning);
+                let key = (
+                    u32::try_from(output).unwrap_or(u32::MAX),
+                    u32::try_from(content).unwrap_or(u32::MAX),
+                    reasoning,
+                );
                 self.blocks.open.clear();
                 let block = self.blocks.get(cx, key, true)?;
-                let (_, Some(found)) = block.take_whole(cx, event, whole, &mut self.edits)? else { continue };
+                let (_, Some(found)) = block.take_whole(cx, event, whole, &mut self.edits)? else {
+                    continue;
+                };
                 let (said, left) = (block.lane.said().to_vec(), block.lane.left());
                 let mut stop = Vec::new();
                 text::encode_stop(cx.set, found.index, &mut stop);
-                let matched =
-                    Matched { output: key.0, content: key.1, stop, said, left, reasoning, item_id: Vec::new(), closed: 0 };
+                let matched = Matched {
+                    output: key.0,
+                    content: key.1,
+                    stop,
+                    said,
+                    left,
+                    reasoning,
+                    item_id: Vec::new(),
+                    closed: 0,
+                };
                 self.edits.clear(); // the text is cut together with what repeats it
                 if let Some(list) = response.list {
                     cut_list(list, &items, output, &mut self.edits);
@@ -434,7 +529,12 @@ impl Responses {
                     self.edits.replace(whole, &matched.said);
                 }
                 complete(cx, json, &response, &matched.stop, &mut self.edits);
-                cx.record(key.0, Some(key.1), if reasoning { Part::Reasoning } else { Part::Content }, found);
+                cx.record(
+                    key.0,
+                    Some(key.1),
+                    if reasoning { Part::Reasoning } else { Part::Content },
+                    found,
+                );
                 break 'items;
             }
         }

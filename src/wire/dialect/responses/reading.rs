@@ -90,7 +90,11 @@ pub(super) fn object(json: &[u8], span: Span) -> Result<Object> {
             b"content" | b"output" if kind == Kind::Array => &mut found.list,
             _ => return cursor.skip().map(|_| ()),
         };
-        let span = if string && !matches!(key, b"status" | b"incomplete_details") { cursor.string()? } else { cursor.skip()? };
+        let span = if string && !matches!(key, b"status" | b"incomplete_details") {
+            cursor.string()?
+        } else {
+            cursor.skip()?
+        };
         once(slot, span, span.start)
     })?;
     Ok(found)

@@ -17,7 +17,12 @@ pub(super) fn cut_list(list: Span, elements: &[Span], kept: usize, edits: &mut E
     }
 }
 
-pub(super) fn cut_part(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
+pub(super) fn cut_part(
+    json: &[u8],
+    span: Span,
+    matched: &Matched,
+    edits: &mut Edits,
+) -> Result<()> {
     let part = object(json, span)?;
     if let Some(whole) = part.text {
         edits.replace(whole, &matched.said);
@@ -26,9 +31,16 @@ pub(super) fn cut_part(json: &[u8], span: Span, matched: &Matched, edits: &mut E
     Ok(())
 }
 
-pub(super) fn cut_item(json: &[u8], span: Span, matched: &Matched, edits: &mut Edits) -> Result<()> {
+pub(super) fn cut_item(
+    json: &[u8],
+    span: Span,
+    matched: &Matched,
+    edits: &mut Edits,
+) -> Result<()> {
     let item = object(json, span)?;
-    if let Some(status) = item.status.filter(|status| *word(json, Some(*status)) == *b"\"incomplete\"") {
+    if let Some(status) =
+        item.status.filter(|status| *word(json, Some(*status)) == *b"\"incomplete\"")
+    {
         edits.replace(status, b"\"completed\"");
     }
     let Some(list) = item.list else { return Ok(()) };
@@ -48,17 +60,26 @@ pub(super) fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, e
     let Some(array) = array else { return };
     let progress = Progress { start: 0, end: 0, left: matched.left, holds: false, over: true };
     let mut kept = Default::default();
-    if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept) {
+    if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept)
+    {
         edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
     }
 }
 
 /// The response is complete, whatever the upstream says.
-pub(super) fn complete(cx: &Context<'_>, json: &[u8], response: &Object, stop: &[u8], edits: &mut Edits) {
+pub(super) fn complete(
+    cx: &Context<'_>,
+    json: &[u8],
+    response: &Object,
+    stop: &[u8],
+    edits: &mut Edits,
+) {
     if let Some(status) = response.status.filter(|status| status.of(json) != b"\"completed\"") {
         edits.replace(status, b"\"completed\"");
     }
-    if let Some(incomplete) = response.incomplete.filter(|incomplete| incomplete.of(json) != b"null") {
+    if let Some(incomplete) =
+        response.incomplete.filter(|incomplete| incomplete.of(json) != b"null")
+    {
         edits.replace(incomplete, b"null");
     }
     if let (StopField::Named(name), Some(status)) = (&cx.options.stop_field, response.status) {

@@ -1,4 +1,7 @@
-"""The official client packages accept what `Finish.to` gives, as their own types. Each runs where its package is installed."""
+"""The official client packages accept what `Finish.to` gives, as their own types.
+
+Each runs where its package is installed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,13 @@ import pytest
 
 from holdback.finish import BUILT_IN_REASONS, Finish
 
-FINISHES = [Finish(reason, 3, stop="END" if reason == "stop_string" else None) for reason in BUILT_IN_REASONS]
-SAID = [finish for finish in FINISHES if finish.reason != "cancelled"]  # a broken-off answer has no finish to validate
+FINISHES = [
+    Finish(reason, 3, stop="END" if reason == "stop_string" else None)
+    for reason in BUILT_IN_REASONS
+]
+SAID = [
+    finish for finish in FINISHES if finish.reason != "cancelled"
+]  # a broken-off answer has no finish to validate
 
 
 def words_of(model: type, field: str) -> set[str]:
@@ -25,19 +33,30 @@ def words_of(model: type, field: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "finish", [*SAID, Finish("tool_calls"), Finish("content_filter")], ids=lambda finish: finish.reason
+    "finish",
+    [*SAID, Finish("tool_calls"), Finish("content_filter")],
+    ids=lambda finish: finish.reason,
 )
 def test_openai_chat(finish):
-    chat = pytest.importorskip("openai.types.chat.chat_completion", reason="the openai package is not installed")
+    chat = pytest.importorskip(
+        "openai.types.chat.chat_completion", reason="the openai package is not installed"
+    )
     choice = chat.Choice.model_validate(
-        {"index": 0, "message": {"role": "assistant", "content": "x"}, "logprobs": None, **finish.to("openai")}
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "x"},
+            "logprobs": None,
+            **finish.to("openai"),
+        }
     )
     assert choice.finish_reason in words_of(chat.Choice, "finish_reason")
 
 
 @pytest.mark.parametrize("finish", FINISHES, ids=lambda finish: finish.reason)
 def test_openai_chat_chunk(finish):
-    chunk = pytest.importorskip("openai.types.chat.chat_completion_chunk", reason="the openai package is not installed")
+    chunk = pytest.importorskip(
+        "openai.types.chat.chat_completion_chunk", reason="the openai package is not installed"
+    )
     choice = chunk.Choice.model_validate({"index": 0, "delta": {}, **finish.to("openai")})
     assert choice.finish_reason in {None, *words_of(chunk.Choice, "finish_reason")}
 
@@ -53,19 +72,25 @@ def test_openai_completions(finish):
 
 @pytest.mark.parametrize("finish", FINISHES, ids=lambda finish: finish.reason)
 def test_openai_responses(finish):
-    responses = pytest.importorskip("openai.types.responses.response", reason="the openai package is not installed")
+    responses = pytest.importorskip(
+        "openai.types.responses.response", reason="the openai package is not installed"
+    )
     fields = finish.to("openai.responses")
     assert fields["status"] in words_of(responses.Response, "status")
     if "incomplete_details" in fields:
         responses.IncompleteDetails.model_validate(fields["incomplete_details"])
-        assert fields["incomplete_details"]["reason"] in words_of(responses.IncompleteDetails, "reason")
+        assert fields["incomplete_details"]["reason"] in words_of(
+            responses.IncompleteDetails, "reason"
+        )
 
 
 @pytest.mark.parametrize(
     "finish", [*SAID, Finish("tool_calls"), Finish("pause_turn")], ids=lambda finish: finish.reason
 )
 def test_anthropic(finish):
-    anthropic = pytest.importorskip("anthropic.types", reason="the anthropic package is not installed")
+    anthropic = pytest.importorskip(
+        "anthropic.types", reason="the anthropic package is not installed"
+    )
     fields = finish.to("anthropic")
     message = anthropic.Message.model_validate(
         {
@@ -78,13 +103,18 @@ def test_anthropic(finish):
             **fields,
         }
     )
-    assert (message.stop_reason, message.stop_sequence) == (fields["stop_reason"], fields["stop_sequence"])
+    assert (message.stop_reason, message.stop_sequence) == (
+        fields["stop_reason"],
+        fields["stop_sequence"],
+    )
     assert message.stop_reason in words_of(anthropic.Message, "stop_reason")
 
 
 @pytest.mark.parametrize("finish", FINISHES, ids=lambda finish: finish.reason)
 def test_gemini(finish):
-    genai = pytest.importorskip("google.genai.types", reason="the google-genai package is not installed")
+    genai = pytest.importorskip(
+        "google.genai.types", reason="the google-genai package is not installed"
+    )
     fields = finish.to("gemini")
     candidate = genai.Candidate.model_validate(fields)
     if fields["finishReason"] is not None:

@@ -1,7 +1,8 @@
-"""The decisions of transformers' own criteria on the same tokens: a run ends at the very token at which they say "done".
+"""The decisions of transformers' own criteria on the same tokens: a run ends at the very token at
+which they say "done".
 
-Needs torch and transformers; runs where they are installed. The vocabulary is a byte-level one trained here on the
-bundled samples, so tokens end inside words, inside stops and inside characters.
+Needs torch and transformers; runs where they are installed. The vocabulary is a byte-level one
+trained here on the bundled samples, so tokens end inside words, inside stops and inside characters.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ STOPS = ["END", "\n\n", "</answer>", "。", "the ", "e h", "self._", "蜂箱", "
 
 
 def byte_of_letters() -> dict[str, int]:
-    """The letter that byte-level vocabularies write for each byte: printable ones as they are, the others from 256 on."""
+    """The letter that byte-level vocabularies write for each byte: printable ones as they are, the
+    others from 256 on.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + at): byte for at, byte in enumerate(others)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,9 @@ def piece_of(tokenizer):
 
 
 def first_done(criteria, ids: list[int]) -> int | None:
-    """How many tokens there are when transformers says that the row is done, asked after each token as `generate` does."""
+    """How many tokens there are when transformers says that the row is done, asked after each token
+    as `generate` does.
+    """
     for count in range(1, len(ids) + 1):
         if bool(criteria(torch.tensor([ids[:count]]), None)[0]):
             return count
@@ -77,8 +84,12 @@ def test_a_run_ends_at_the_same_token(tokenizer, piece_of, data):
             transformers.MaxLengthCriteria(most),
         ]
     )
-    run = StoppingCriteria(stop=stops, eos_token_ids=tokenizer.eos_token_id, max_tokens=most).start()
+    run = StoppingCriteria(
+        stop=stops, eos_token_ids=tokenizer.eos_token_id, max_tokens=most
+    ).start()
     emitted, finish = run.step_block(ids, [piece_of[number] for number in ids])
     assert (finish.tokens if finish else None) == first_done(theirs, ids)
-    if finish is not None and finish.reason == "stop_string":  # and we cut at the character, where they keep the token
+    if (
+        finish is not None and finish.reason == "stop_string"
+    ):  # and we cut at the character, where they keep the token
         assert finish.stop not in emitted
