@@ -28,7 +28,7 @@ for name in ("aiohttp", "uvicorn", "prometheus_client"):
     pytest.importorskip(name, reason=NEEDED)
 
 from holdback.serve.demo import Demo, Seen  # noqa: E402 - after the check above
-from holdback.serve.running import demo_upstream  # noqa: E402
+from holdback.serve.server import demo_upstream  # noqa: E402
 
 DEADLINE = 60.0
 STOPS = ["\n\nHuman:", "</answer>", "END", "###", "Observation:", "<|eot|>", "User:"]

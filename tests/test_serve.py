@@ -40,7 +40,7 @@ from holdback.cli import main
 from holdback.serve import create_app
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config, Upstream
-from holdback.serve.frames import objects
+from holdback.serve.sse import objects
 
 pytestmark = pytest.mark.thread_unsafe
 POSIX = pytest.mark.skipif(

@@ -22,10 +22,10 @@ from holdback.serve.bodies import assembly
 from holdback.serve.config import Config, Upstream, parse_toml, read_toml
 from holdback.serve.demo import frames
 from holdback.serve.failures import body, frame
-from holdback.serve.frames import objects, written
 from holdback.serve.metrics import Metrics, Tally
 from holdback.serve.planning import MAX_PLANNED_CHARS, prepare, split_stops
-from holdback.serve.routes import climbs, find_target
+from holdback.serve.routes import find_target, has_dot_segments
+from holdback.serve.sse import dump_json, objects
 from holdback.serve.upstream import end_to_end
 from holdback.stop_fields import dialect_of
 from holdback.wire import DIALECTS, Cutter, Dialect
@@ -212,8 +212,8 @@ def test_a_list_of_pieces_has_a_limit() -> None:
     ],
 )
 def test_json_is_written_in_utf_8_whatever_is_in_it(value: Any, expected: bytes) -> None:
-    assert written(value) == expected
-    assert written(json.loads(expected)) == expected
+    assert dump_json(value) == expected
+    assert dump_json(json.loads(expected)) == expected
 
 
 def test_anthropics_blocks_come_together_from_their_pieces() -> None:
@@ -423,8 +423,8 @@ def test_paths_and_their_dialects(path: str, dialect: str | None) -> None:
     "path", ["/a/..", "/..", "/a/%2e%2e/b", "/a/.%2E", "/a%2f..%2fb", "/./a", "/a\\..\\b"]
 )
 def test_a_path_that_climbs_is_seen(path: str) -> None:
-    assert climbs(path)
-    assert not climbs("/v1/models/llama3..1:x/a.b")
+    assert has_dot_segments(path)
+    assert not has_dot_segments("/v1/models/llama3..1:x/a.b")
 
 
 def test_headers_that_the_connection_names_are_its_own() -> None:
@@ -542,7 +542,7 @@ def test_the_command_line_stays_quick() -> None:
     extra.
     """
     program = (
-        "import sys, holdback.serve.gateway, holdback.serve.running, holdback.commands.serve\n"
+        "import sys, holdback.serve.gateway, holdback.serve.server, holdback.commands.serve\n"
         "print([name for name in ('aiohttp', 'uvicorn', 'prometheus_client') if name in sys.modules])"
     )
     done = subprocess.run(

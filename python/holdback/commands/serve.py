@@ -90,8 +90,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Read the configuration, serve, return the exit code."""
     from holdback.serve.config import Config, parse_toml, parse_upstream
-    from holdback.serve.needs import MissingExtraError
-    from holdback.serve.running import serve
+    from holdback.serve.extras import MissingExtraError
+    from holdback.serve.server import serve
 
     try:
         settings = parse_toml(_read(args.config)) if args.config else {}

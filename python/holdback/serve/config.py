@@ -246,7 +246,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        from holdback.serve.needs import need
+        from holdback.serve.extras import need
 
         tomllib = need("tomli")
     try:

@@ -18,7 +18,7 @@ from typing import Any
 from holdback.serve.asking import Ask, BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
-from holdback.serve.frames import objects
+from holdback.serve.sse import objects
 from holdback.stop_fields import dialect_of
 from holdback.wire import Dialect
 

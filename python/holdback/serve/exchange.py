@@ -21,12 +21,12 @@ from holdback.serve import failures
 from holdback.serve.asking import BadRequestError, read_ask
 from holdback.serve.bodies import assembly
 from holdback.serve.config import Config
-from holdback.serve.frames import ArrayOfEvents, objects, written
-from holdback.serve.log import say
+from holdback.serve.log import log_event
 from holdback.serve.metrics import Metrics
 from holdback.serve.planning import Job, Mode, make_cutter, prepare
 from holdback.serve.relay import MALFORMED, Meter, cut, stop_header
-from holdback.serve.routes import Target, address, climbs, find_target
+from holdback.serve.routes import Target, address, find_target, has_dot_segments
+from holdback.serve.sse import ArrayOfEvents, dump_json, objects
 from holdback.serve.upstream import TOO_LONG, Answer, Client, Headers, UpstreamError, end_to_end
 from holdback.wire import Cutter, Dialect, WireError
 
@@ -148,7 +148,7 @@ class Exchange:
             "/"
         ):  # behind the upstream's address, `@host/` would be another host's
             raise _RefusalError(400, "bad_request", "the path does not begin with /")
-        if climbs(self.raw_path):
+        if has_dot_segments(self.raw_path):
             raise _RefusalError(400, "bad_request", "the path has dot segments")
         method = self.scope["method"]
         target = self.target = find_target(method, self.raw_path, self.config.upstreams)
@@ -380,12 +380,12 @@ class Exchange:
         headers.append((b"content-type", b"application/json"))
         if whole.error is not None:
             self.end, self.error = "error", "upstream_error"
-            await self._start(502, headers, written(whole.error))
+            await self._start(502, headers, dump_json(whole.error))
             return
         body = whole.body()
         if body is None:
             raise UpstreamError("upstream_broke_off", "the upstream ended before its answer did")
-        await self._start_told(answer.status, headers, written(body), cutter, job)
+        await self._start_told(answer.status, headers, dump_json(body), cutter, job)
 
     async def _cut_body(self, answer: Answer, cutter: Cutter) -> None:
         job = self.job
@@ -473,7 +473,7 @@ class Exchange:
         if self.error:
             metrics.errors.labels(name, self.error).inc()
         job = self.job
-        say(
+        log_event(
             "request",
             id=self.id,
             method=self.scope["method"],

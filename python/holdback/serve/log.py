@@ -15,7 +15,7 @@ from typing import Any
 LOGGER = logging.getLogger("holdback.serve")
 
 
-def say(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
+def log_event(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
     """Log ``event``. Fields that are ``None`` are left out."""
     if LOGGER.isEnabledFor(level):
         LOGGER.log(
@@ -27,7 +27,7 @@ def say(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 class JsonLines(logging.Formatter):
     """A record as one line of JSON: ``time`` (UTC), ``level``, ``event``, and the fields of
-    :func:`say`.
+    :func:`log_event`.
     """
 
     converter = staticmethod(time.gmtime)

@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from holdback.serve.needs import need
+from holdback.serve.extras import need
 
 ADDED_BOUNDS = (5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 5e-3, 2e-2, 0.1)
 HELD_BOUNDS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)

@@ -12,7 +12,7 @@ import holdback
 from holdback import StopSet, providers
 from holdback.serve.asking import Ask, BadRequestError
 from holdback.serve.config import Config, Upstream
-from holdback.serve.frames import written
+from holdback.serve.sse import dump_json
 from holdback.stop_fields import FIELDS, put_stops
 from holdback.wire import Cutter, Dialect
 
@@ -103,7 +103,7 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
             query
         )  # without it the answer is one JSON array, which is made here of the events
     try:
-        body = written(ask.body) if changed else ask.raw
+        body = dump_json(ask.body) if changed else ask.raw
     except ValueError as error:
         raise BadRequestError(f"the body cannot be sent on: {error}") from error
     return Job(ask, split, mode, path, query, body, enforced)

@@ -61,7 +61,7 @@ def address(upstream: Upstream, path: str, query: str) -> str:
     return base + path + (f"?{query}" if query else "")
 
 
-def climbs(path: str) -> bool:
+def has_dot_segments(path: str) -> bool:
     """Whether a raw path has dot segments, plain or escaped, which could leave the upstream's own
     path.
     """

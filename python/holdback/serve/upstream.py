@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from holdback.serve.config import Config
-from holdback.serve.needs import need
+from holdback.serve.extras import need
 
 if TYPE_CHECKING:
     import aiohttp

@@ -47,18 +47,18 @@ def objects(data: bytes) -> Iterator[dict[str, Any]]:
             try:
                 found = json.loads(payload)
             except RecursionError as error:
-                raise ValueError("values stand in each other too deep") from error
+                raise ValueError("the event is nested too deeply") from error
             if isinstance(found, dict):
                 yield found
 
 
-def written(value: Any) -> bytes:
+def dump_json(value: Any) -> bytes:
     """A value as JSON in UTF-8. Half of a surrogate pair that stands alone, which UTF-8 has no form
     for, is an escape.
 
     Raises `ValueError` for a number that JSON has not got (1e999 is read as infinity).
 
-    >>> written({"a": "\\u00e9\\ud83d"})
+    >>> dump_json({"a": "\\u00e9\\ud83d"})
     b'{"a":"\\xc3\\xa9\\\\ud83d"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

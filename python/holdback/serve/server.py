@@ -14,8 +14,8 @@ from holdback import __version__
 from holdback.serve import create_app
 from holdback.serve.config import Config, Upstream, split_address
 from holdback.serve.demo import Demo, Seen
-from holdback.serve.log import log_json_to_stderr, say
-from holdback.serve.needs import need
+from holdback.serve.extras import need
+from holdback.serve.log import log_event, log_json_to_stderr
 
 KEEP_ALIVE = (
     65  # seconds; a little more than the minute after which load balancers in front usually hang up
@@ -27,7 +27,7 @@ def serve(config: Config, *, demo: bool = False) -> int:
     exit code.
 
     Raises ``OSError`` if the address cannot be had,
-    :class:`~holdback.serve.needs.MissingExtraError` if a package is missing.
+    :class:`~holdback.serve.extras.MissingExtraError` if a package is missing.
     """
     need("aiohttp")
     need("prometheus_client")
@@ -46,14 +46,14 @@ def serve(config: Config, *, demo: bool = False) -> int:
         server = _Server(_settings(uvicorn, create_app(config), config.drain_timeout))
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        say(
+        log_event(
             "listening",
             address=f"http://{shown}:{port}",
             version=__version__,
             upstreams=[u.name for u in config.upstreams],
         )
         server.run(sockets=[listener])
-    say("stopped")
+    log_event("stopped")
     return 0
 
 
@@ -75,7 +75,7 @@ def _Server(settings: Any) -> Any:  # noqa: N802 - a class whose base is importe
 
     class Server(base):  # type: ignore[misc]  # a base that is imported when asked for
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            say("draining", in_flight=len(self.server_state.tasks))
+            log_event("draining", in_flight=len(self.server_state.tasks))
             await super().shutdown(sockets)
 
     return Server(settings)
@@ -123,7 +123,7 @@ def demo_upstream(demo: Demo | None = None) -> Iterator[Upstream]:
             if seen.client_left
             else f"sent all {seen.pieces} pieces"
         )
-        say("demo upstream", path=seen.path, seen=said)
+        log_event("demo upstream", path=seen.path, seen=said)
 
     listener = _listen("127.0.0.1", 0)
     server = uvicorn.Server(_settings(uvicorn, demo or Demo(told=told), 1))
