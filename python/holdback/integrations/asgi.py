@@ -27,12 +27,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdback import StopSet, providers
+from holdback._relay import arelay, has_all, relay, rest_of
 from holdback.integrations._requests import Exchange, read_exchange, stay_here
-from holdback.integrations._streams import acut_bytes, cut_bytes, over, rest_of
 from holdback.stop_fields import dialect_of
 from holdback.wire import Cutter, Dialect, WireError
 
@@ -76,19 +75,15 @@ def cut_sse(
     """
     cutter = Cutter(dialect, stops, **options)
     if hasattr(body, "__aiter__"):
-
-        async def aclose() -> None:
-            close = getattr(body, "aclose", None) or getattr(body, "close", None)
-            if close is not None and inspect.isawaitable(result := close()):
-                await result
+        aclose = getattr(body, "aclose", None) or getattr(body, "close", None)
 
         async def encoded() -> AsyncIterator[bytes]:
             async for chunk in body:
                 yield chunk.encode() if isinstance(chunk, str) else chunk
 
-        return acut_bytes(encoded(), cutter, aclose)
+        return arelay(encoded(), cutter, aclose or (lambda: None))
     close = getattr(body, "close", lambda: None)
-    return cut_bytes(
+    return relay(
         (chunk.encode() if isinstance(chunk, str) else chunk for chunk in body), cutter, close
     )
 
@@ -214,7 +209,7 @@ class _Answer:
                 await self._send(
                     {
                         "type": "http.response.body",
-                        "body": rest_of(self.cutter, error),
+                        "body": rest_of(self.cutter),
                         "more_body": True,
                     }
                 )
@@ -293,7 +288,7 @@ class _Answer:
     async def _stream(self, message: Message) -> None:
         more = message.get("more_body", False)
         out = self.cutter.feed(message.get("body", b""))
-        if over(self.cutter):
+        if has_all(self.cutter):
             # The application hears of it at once: a client that is slow to read does not keep it
             # going. It may then cancel the task that this runs in, so the end of the answer is sent
             # by another one.

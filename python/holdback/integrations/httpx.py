@@ -24,8 +24,8 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdback import StopSet, providers
+from holdback._relay import arelay, relay
 from holdback.integrations._requests import Exchange, read_exchange, stay_here
-from holdback.integrations._streams import acut_bytes, cut_bytes
 from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class _SyncCut:
         self.response, self.cutter = response, cutter
 
     def __iter__(self) -> Iterator[bytes]:
-        return cut_bytes(self.response.iter_bytes(), self.cutter, self.close)
+        return relay(self.response.iter_bytes(), self.cutter, self.close)
 
     def close(self) -> None:
         self.response.close()
@@ -253,7 +253,7 @@ class _AsyncCut:
         self.response, self.cutter = response, cutter
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return acut_bytes(self.response.aiter_bytes(), self.cutter, self.aclose)
+        return arelay(self.response.aiter_bytes(), self.cutter, self.aclose)
 
     async def aclose(self) -> None:
         await self.response.aclose()

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import holdback
 from holdback import providers
+from holdback._relay import arelay
 from holdback.integrations._requests import stay_here
-from holdback.integrations._streams import acut_bytes
 from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ async def cut_stream(
         whole = _chained(first, chunks)
         if isinstance(first, bytes | str):
             cutter = Cutter("anthropic.messages", stops, on_malformed="pass", **options)
-            async for out in acut_bytes(_encoded(whole), cutter, lambda: _close(response)):
+            async for out in arelay(_encoded(whole), cutter, lambda: _close(response)):
                 yield out
         else:
             async for chunk in _cut_objects(

@@ -9,10 +9,11 @@ your own:
   for command lines such as ``uvicorn --factory holdback.serve:app`` or ``granian --interface asgi
   --factory holdback.serve:app``.
 
-What happens to a request (``exchange``), file by file: ``routes`` finds the dialect and the
-upstream, ``asking`` reads the stops and what else matters, ``planning`` says which stops are sent
-and which enforced, ``upstream`` opens the stream, ``relay`` cuts it and hangs up at the match,
-``bodies`` makes one answer of a stream for clients that did not ask for one.
+What happens to a request (``exchange``), file by file: ``inbound`` reads it, ``routes`` finds the
+dialect and the upstream, ``asking`` reads the stops and what else matters, ``planning`` says which
+stops are sent and which enforced, ``upstream`` opens the answer, ``answer`` brings it to the client
+(``outbound``) as it is, cut, or put together of a stream (``bodies``), and ``record`` tells the log
+and the metrics.
 
 It needs the extra ``holdback[serve]``.
 """

@@ -10,8 +10,10 @@ from typing import Any
 from holdback import __version__
 from holdback.serve import failures
 from holdback.serve.config import Config
-from holdback.serve.exchange import Exchange, Message, Receive, Send
+from holdback.serve.exchange import Exchange
+from holdback.serve.inbound import Message, Receive
 from holdback.serve.metrics import Metrics
+from holdback.serve.outbound import Send
 from holdback.serve.upstream import Client, Headers
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Headers = list[tuple[bytes, bytes]]
 
 TOO_LONG = "answer_too_long"
+MALFORMED = "malformed"
 
 MAX_TRIES = 8
 """Kept connections that one request may find closed, one after the other; after a restart of the
