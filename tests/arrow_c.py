@@ -89,7 +89,7 @@ class Piece:
 def piece(
     rows: Sequence[str | bytes | None], kind: str, *, before: int = 0, tell_nulls: bool = True
 ) -> Piece:
-    """The rows laid out, behind ``before`` other rows that a slice has cut off."""
+    """The rows laid out, behind `before` other rows that a slice has cut off."""
     hidden: list[str | bytes | None] = [
         None if at % 3 == 1 else f"hidden {at}" * 3 for at in range(before)
     ]
@@ -210,7 +210,7 @@ class ArrayColumn(Producer):
 class StreamColumn(Producer):
     """Any number of arrays.
 
-    ``fail`` makes a callback fail: its name, or ``get_next`` after the last array.
+    `fail` makes a callback fail: its name, or `get_next` after the last array.
     """
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
@@ -262,7 +262,7 @@ class Taken:
         self.format = self.schema.format.decode()
 
     def read(self) -> list[str | None]:
-        """The rows, of format ``u`` or ``U``."""
+        """The rows, of format `u` or `U`."""
         array = self.array
         assert (array.n_buffers, array.n_children, array.offset) == (3, 0, 0)
         valid, ends, data = (array.buffers[at] for at in range(3))

@@ -1,8 +1,8 @@
 """Columns in Arrow memory through the PyCapsule interface: the same as the texts one by one, and
 nothing read that is not there.
 
-Producer and consumer are ctypes (``arrow_c``). Beside the real packages the same is tested in
-``tests/integrations``."""
+Producer and consumer are ctypes (`arrow_c`). Beside the real packages the same is tested in
+`tests/integrations`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LONG = 16 << 10  # bytes from which the column is read without the GIL, and of a
 
 
 def column_of(rows: list[Any], kind: str, cuts: list[int] | None = None, **layout: Any) -> Producer:
-    """The rows as one array, or as the arrays that ``cuts`` make of them."""
+    """The rows as one array, or as the arrays that `cuts` make of them."""
     if cuts is None:
         return ArrayColumn([piece(rows, kind, **layout)], kind)
     ends = sorted(min(cut, len(rows)) for cut in cuts)

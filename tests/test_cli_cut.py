@@ -1,4 +1,4 @@
-"""``holdback cut`` as its users run it: a process of its own, pipes on both sides.
+"""`holdback cut` as its users run it: a process of its own, pipes on both sides.
 
 Nothing is timed. Whatever must come out before the next piece goes in is waited for, with a
 deadline so generous that only a hang can miss it."""
@@ -45,7 +45,7 @@ def error_of(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
 
 
 def report(*arguments: str, stdin: bytes) -> dict[str, Any]:
-    """What ``--report`` says of a run that must succeed."""
+    """What `--report` says of a run that must succeed."""
     done = cut("--report", *arguments, stdin=stdin)
     assert done.returncode == 0
     found: dict[str, Any] = json.loads(done.stderr)

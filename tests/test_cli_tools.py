@@ -1,4 +1,4 @@
-"""``holdback lint``, ``explain`` and ``trace`` as their users run them."""
+"""`holdback lint`, `explain` and `trace` as their users run them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_explain_speaks_json_and_reads_files(tmp_path):
     told = json.loads(done.stdout)
     assert (told["fired"], told["reasons"][0]["kind"], told["reasons"][0]["places"]) == (
         None,
-        "asleep",
+        "ignored",
         [[3, 6]],
     )
 

@@ -1,4 +1,4 @@
-"""``holdback truncate`` on JSON lines; its Parquet side is tested beside pyarrow, in
+"""`holdback truncate` on JSON lines; its Parquet side is tested beside pyarrow, in
 tests/integrations.
 """
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback import StopSet, explain
-from holdback.explaining import LIKELIEST, ORDER
-from holdback.likeness import fold
+from holdback._explain import LIKELIEST, ORDER
+from holdback._folding import fold
 
 THINK = [("<think>", "</think>")]
 
@@ -61,18 +61,18 @@ def test_the_stop_that_fired_leads_and_the_others_say_why_not():
         (2, "case"),
         (0, "late"),
     ]
-    assert explanation.answer == "stop 3 'END' fired at 2, behind 2 characters"
+    assert explanation.answer == "stop 3 'END' fired at 2, after 2 characters"
     assert explanation.emitted == "x "
 
 
 @pytest.mark.parametrize(
     ("text", "stop", "options", "kind"),
     [
-        ("<think>END</think>ok", "END", {"ignore_inside": THINK}, "asleep"),
-        ("END</think>ok", "END", {"ignore_inside": THINK, "start_inside": True}, "asleep"),
+        ("<think>END</think>ok", "END", {"ignore_inside": THINK}, "ignored"),
+        ("END</think>ok", "END", {"ignore_inside": THINK, "start_inside": True}, "ignored"),
         ("<think></think>ok", "k>o", {"ignore_inside": THINK}, "spans-marker"),
         ("END ok", "END", {"min_chars": 5}, "not-armed"),
-        ("END <think>END</think>", "END", {"ignore_inside": THINK, "min_chars": 5}, "asleep"),
+        ("END <think>END</think>", "END", {"ignore_inside": THINK, "min_chars": 5}, "ignored"),
     ],
 )
 def test_a_stop_that_is_there_but_did_not_count_says_why(text, stop, options, kind):
@@ -130,7 +130,7 @@ def test_it_agrees_with_the_stream_and_every_stop_gets_one_reason(text, stops, r
     assert ranks == sorted(ranks)
     for reason in explanation.reasons:
         assert (reason.kind == "fired") == (match is not None and reason.index == match.index)
-        if reason.kind in ("asleep", "not-armed", "spans-marker", "shadowed", "late"):
+        if reason.kind in ("ignored", "not-armed", "spans-marker", "shadowed", "late"):
             assert {text[slice(*place)] for place in reason.places} == {reason.stop}
         assert all(0 <= start < end <= len(text) for start, end in reason.places)
 

@@ -1,8 +1,8 @@
 """The house keeps its order: who may import what (docs/architecture.md), read from the sources
 themselves.
 
-Nothing is imported or compiled here: Rust files are read for paths that start at ``crate`` or
-``super``, Python files by ``ast``. A part that no rule knows is a failure too, so that a new module
+Nothing is imported or compiled here: Rust files are read for paths that start at `crate` or
+`super`, Python files by `ast`. A part that no rule knows is a failure too, so that a new module
 is given its place on purpose."""
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def code_of(path: Path) -> str:
 
 
 def top_module(path: Path) -> str:
-    """The part of the crate a file belongs to: ``decode`` for decode.rs, ``stream`` for
+    """The part of the crate a file belongs to: `decode` for decode.rs, `stream` for
     stream/marks.rs.
     """
     return path.relative_to(RUST).parts[0].removesuffix(".rs")
 
 
 def crate_paths(path: Path) -> Iterator[str]:
-    """Every top module that the code of ``path`` names, by ``crate::`` or by ``super::`` climbing
+    """Every top module that the code of `path` names, by `crate::` or by `super::` climbing
     to the root.
     """
     depth = len(path.relative_to(RUST).parts) - (1 if path.name == "mod.rs" else 0)

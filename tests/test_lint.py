@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback import StopSet, lint, providers
-from holdback.linting import COMMON, SEVERITIES
-from holdback.stutter import held_share, samples
+from holdback._holdback_rate import held_share, samples
+from holdback._lint import COMMON, SEVERITIES
 
 SOUND = ["</answer>", "<|my end of turn|>", "###END###", "\nObservation:", "[DONE]"]
 

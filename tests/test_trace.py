@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdback import StopSet, trace
-from holdback.tracing import HEADS, rows, table
+from holdback._trace.table import HEADS, rows, table
 
 CHUNKS = ["It is 42.</", "p> </ans", "wer> bye", "unread"]
 
@@ -89,8 +89,8 @@ def test_scopes_are_shown():
         atomic="regions",
     )
     assert [row[3:] for row in rows(traced)] == [
-        ("", "asleep in <think>"),
-        ("</thi", "a marker, asleep in <think>"),
+        ("", "inside <think>"),
+        ("</thi", "a marker, inside <think>"),
         ("", ""),
         ("", "stop 0 END at 16"),
     ]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdback.finish import BUILT_IN_REASONS, Finish
-from holdback.vocabularies import ALIASES, VOCABULARIES, AmbiguousFinish, ParsedFinish
+from holdback.finish import BUILT_IN_REASONS, AmbiguousFinish, Finish, ParsedFinish
+from holdback.vocabularies import ALIASES, VOCABULARIES
 
 END = Finish("stop_string", 5, stop="END")
 EOS = Finish("eos", 5, token_id=2)
@@ -172,7 +172,7 @@ def test_what_was_written_is_never_read_as_something_else(finish, system):
         return
     parsed = Finish.parse(system, fields)
     words = VOCABULARIES[ALIASES.get(system, system)]
-    reason = words.folds.get(finish.reason, finish.reason)
+    reason = words.fallbacks.get(finish.reason, finish.reason)
     if parsed is None:
         assert finish.reason == "cancelled"
     elif isinstance(parsed, AmbiguousFinish):
@@ -188,11 +188,11 @@ def test_what_was_written_is_never_read_as_something_else(finish, system):
 def test_the_tables_agree_with_themselves(words):
     assert {"eos", "stop_token", "stop_string", "length", "time", "cancelled"} <= {
         *words.words,
-        *words.folds,
+        *words.fallbacks,
     }
-    assert not {*words.words} & {*words.folds}
+    assert not {*words.words} & {*words.fallbacks}
     for reason, word in words.words.items():
-        meanings = words.words_mean.get(word, ())
+        meanings = words.meanings.get(word, ())
         assert reason in meanings or (reason == "cancelled" and not meanings)
 
 

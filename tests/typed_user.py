@@ -160,6 +160,7 @@ def ending() -> None:
     ambiguous = Finish.parse("openai", {"finish_reason": "stop"})
     assert isinstance(ambiguous, AmbiguousFinish)
     assert holdback.vocabularies.VOCABULARIES
+    assert holdback.wire.DIALECTS
 
 
 def tools() -> None:

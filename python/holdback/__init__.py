@@ -11,21 +11,20 @@
 """
 
 from holdback._core import StopMatch, StopSet, StopStream, __version__, compile, feed_batch
-from holdback._later import __dir__ as __dir__
-from holdback._later import __getattr__ as __getattr__
+from holdback._lazy import __dir__ as __dir__
+from holdback._lazy import __getattr__ as __getattr__
 
 TYPE_CHECKING = (
     False  # true for a type checker; the one of `typing` would double the time of the import
 )
 if TYPE_CHECKING:
-    from holdback import providers, vocabularies
+    from holdback import providers, vocabularies, wire
+    from holdback._explain import Explanation, explain
+    from holdback._lint import Finding, lint
+    from holdback._trace import Trace, trace
     from holdback.criteria import Criterion, Generation, StoppingCriteria, step_batch
-    from holdback.explaining import Explanation, explain
-    from holdback.finish import Finish
-    from holdback.linting import Finding, lint
+    from holdback.finish import AmbiguousFinish, Finish, ParsedFinish
     from holdback.providers import Plan
-    from holdback.tracing import Trace, trace
-    from holdback.vocabularies import AmbiguousFinish, ParsedFinish
 
 __all__ = [
     "AmbiguousFinish",
@@ -50,4 +49,5 @@ __all__ = [
     "step_batch",
     "trace",
     "vocabularies",
+    "wire",
 ]

@@ -1,4 +1,4 @@
-"""``python -m holdback``: the same as the ``holdback`` command."""
+"""`python -m holdback`: the same as the `holdback` command."""
 
 import sys
 

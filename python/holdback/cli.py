@@ -1,4 +1,4 @@
-"""The ``holdback`` command line: finds the subcommand, imports only that one, and turns its outcome
+"""The `holdback` command line: finds the subcommand, imports only that one, and turns its outcome
 into an exit code.
 
 Exit codes, the same for every subcommand:
@@ -9,7 +9,7 @@ Exit codes, the same for every subcommand:
 | 1 | reading, writing or decoding failed |
 | 2 | wrong usage: an unknown option, a missing file, an empty stop |
 | 130 | interrupted (Ctrl-C) |
-| 141 | whoever read the output went away; a shell shows the same for ``cat`` or ``sed`` |
+| 141 | the reader of the output went away; a shell shows the same for `cat` or `sed` |
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CommandError(Exception):
 
 
 def say(line: str) -> None:
-    """Write one line to standard error, at once; nothing if it is closed (``print`` would turn to
+    """Write one line to standard error, at once; nothing if it is closed (`print` would turn to
     standard output).
     """
     if sys.stderr is not None:
@@ -84,7 +84,7 @@ class _Version(argparse.Action):
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser that knows all commands by name and help line, and the arguments of ``command``
+    """The parser that knows all commands by name and help line, and the arguments of `command`
     only.
     """
     parser = _Parser(prog="holdback", description="Stop sequences on a live stream.")
@@ -102,10 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     Args:
-        argv: the arguments after the program's name; ``None`` stands for ``sys.argv[1:]``.
+        argv: the arguments after the program's name; `None` stands for `sys.argv[1:]`.
 
     Raises:
-        SystemExit: by ``argparse``, after ``--help``, ``--version`` (code 0) or wrong usage (code 2).
+        SystemExit: by `argparse`, after `--help`, `--version` (code 0) or wrong usage (code 2).
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:

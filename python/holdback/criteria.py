@@ -37,6 +37,15 @@ from typing import Any, Literal, TypeAlias
 from . import StopMatch, StopSet, StopStream, feed_batch
 from .finish import Finish
 
+__all__ = [
+    "Criterion",
+    "Generation",
+    "Piece",
+    "StoppingCriteria",
+    "Stops",
+    "step_batch",
+]
+
 Piece: TypeAlias = "str | bytes | bytearray | memoryview"
 Stops: TypeAlias = "StopSet | str | bytes | Iterable[str | bytes] | None"
 Criterion: TypeAlias = "Callable[[Generation, int | None, str], str | bool | None]"
@@ -137,7 +146,7 @@ class Generation:
 
     Copy it for `n > 1`, beam search, or to roll back a speculative block. It pickles in mid-flight:
     the time already used goes with it, the clock is that of the process that reads it (criteria and
-    a clock that pickle are the caller's affair).
+    a clock that pickle are up to the caller).
     """
 
     __slots__ = (
@@ -253,7 +262,7 @@ class Generation:
         """The engine, or the system in front of it, decided the end: `"tool_calls"`,
         `"content_filter"`, also `"eos"` or `"length"`.
 
-        `stop` and `token_id` are what that system told about it. `"stop_string"` needs `stop`: a
+        `stop` and `token_id` are what that system reported about it. `"stop_string"` needs `stop`: a
         run finds its own stops.
 
         >>> run = StoppingCriteria(stop=["\\n\\n"]).start()
@@ -395,11 +404,11 @@ class Generation:
             )
         return emit, self.finish
 
-    def _stopped(self, match: StopMatch[str], behind: str, *, block_tokens: int) -> Finish:
+    def _stopped(self, match: StopMatch[str], after: str, *, block_tokens: int) -> Finish:
         include = self.criteria.include_stop
         stop = match.stop if isinstance(match.stop, str) else match.stop.decode()
         emitted = include is True or (not isinstance(include, bool) and stop in include)
-        removed = ("" if emitted else stop) + _text(match.rest) + behind
+        removed = ("" if emitted else stop) + _text(match.rest) + after
         return Finish(
             "stop_string", self.tokens, match, stop, block_tokens=block_tokens, removed=removed
         )
@@ -531,3 +540,7 @@ def _text(piece: Piece) -> str:
     if isinstance(piece, str):
         return piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return bytes(piece).decode("utf-8", "replace")
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion offers what this module defines, not what it imports

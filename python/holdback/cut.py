@@ -1,9 +1,9 @@
 """Cutting an iterator of chunks: what may be sent on, and a source that is closed as soon as a stop
 has fired.
 
-A plain ``break`` out of an SDK's stream leaves its connection open and the model generating.
-``Cut`` and ``AsyncCut`` close their source on a match, when they are closed early, and when the
-source raises: by ``aclose()`` if it has one, else by ``close()``, awaited if the result is
+A plain `break` out of an SDK's stream leaves its connection open and the model generating.
+`Cut` and `AsyncCut` close their source on a match, when they are closed early, and when the
+source raises: by `aclose()` if it has one, else by `close()`, awaited if the result is
 awaitable.
 """
 
@@ -52,7 +52,7 @@ class _Cutting(Generic[Text]):
 
     @property
     def match(self) -> StopMatch[Text] | None:
-        """The stop that ended the text, or ``None`` (so far)."""
+        """The stop that ended the text, or `None` (so far)."""
         return self._stream.match
 
     @property
@@ -62,7 +62,7 @@ class _Cutting(Generic[Text]):
 
 
 class Cut(_Cutting[Text]):
-    """An iterator over the text that may be sent on; see :meth:`holdback.StopSet.cut`."""
+    """An iterator over the text that may be sent on; see `holdback.StopSet.cut`."""
 
     def __init__(self, stream: StopStream[Text], chunks: Iterable[str | bytes], /) -> None:
         super().__init__(stream, chunks)
@@ -132,7 +132,7 @@ class Cut(_Cutting[Text]):
 
 class AsyncCut(_Cutting[Text]):
     """An asynchronous iterator over the text that may be sent on; see
-    :meth:`holdback.StopSet.acut`.
+    `holdback.StopSet.acut`.
     """
 
     def __init__(self, stream: StopStream[Text], chunks: AsyncIterable[str | bytes], /) -> None:
@@ -206,14 +206,14 @@ class AsyncCut(_Cutting[Text]):
 
 
 def _not_the_end(error: BaseException) -> RuntimeError:
-    """Out of the source's ``close``, the end of an iteration must not look like the end of the
+    """Out of the source's `close`, the end of an iteration must not look like the end of the
     text.
     """
     return RuntimeError(f"closing the source raised {type(error).__name__}")
 
 
 def _closing(source: Any, iterator: Any, *names: str) -> Callable[[], Any] | None:
-    """The first method by one of ``names`` of whoever may have the connection: the source, then the
+    """The first method by one of `names` of what may own the connection: the source, then the
     iterator it gave.
     """
     for owner in (source, iterator):

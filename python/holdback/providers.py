@@ -34,6 +34,19 @@ from typing import Any, TypeAlias
 
 from . import StopSet
 
+__all__ = [
+    "KINDS",
+    "Fact",
+    "Plan",
+    "Provider",
+    "Value",
+    "get",
+    "load",
+    "names",
+    "plan",
+    "register",
+]
+
 Value: TypeAlias = "str | int | bool | None"
 
 KINDS: Mapping[str, tuple[type, ...]] = {
@@ -212,8 +225,8 @@ def plan(
         fact = facts.get(name)
         if send and fact is not None and fact.value:
             enforce = list(everything.values())
-            told = fact.value if name == "misses" else fact.note or "as its rule"
-            notes.append(f"{why}{told}: all are enforced here too [{fact.date}, {fact.source}]")
+            what = fact.value if name == "misses" else fact.note or "as its rule"
+            notes.append(f"{why}{what}: all are enforced here too [{fact.date}, {fact.source}]")
     names = facts.get("names_stop")
     if len(enforce) < len(everything) and names is not None and not names.value:
         notes.append(
@@ -282,7 +295,7 @@ def _independent(
         for key, other in everything.items():
             if key in sent:
                 continue
-            # What a stream over the candidates holds behind the other stop is its longest end that
+            # What a stream over the candidates holds after the other stop is its longest end that
             # one of them begins with; a match is one that is all of such an end. Shorter ends turn
             # up in the next round.
             stream.reset()
@@ -423,3 +436,7 @@ def _fact(
         wanted = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(f"{where}: {key} is {value!r}, not {wanted}")
     return Fact(value, date, source, note)
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion offers what this module defines, not what it imports

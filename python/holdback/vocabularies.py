@@ -1,64 +1,339 @@
-"""`Finish.to` and `Finish.parse`: how a generation ended, in the words of another system and back.
+"""The words in which other systems say how a generation ended, as tables. `Finish.to` writes them
+and `Finish.parse` reads them.
 
-Reading never guesses. OpenAI's `"stop"` stands for the model's own end and for a stop string alike,
-so it reads as `AmbiguousFinish`, a type without a `reason`; only where a system tells does one get
-`ParsedFinish`. The words themselves are tables, in `holdback.words`.
+Every system has one `Vocabulary`: which fields it uses, which word it writes for a reason, and what
+each of its words may stand for. Two kinds of loss are here for everyone to see:
+
+* A word with several meanings (`meanings`): OpenAI's `"stop"` is the model's own end and a stop
+  string alike.
+* A reason without a word (`fallbacks`): `"time"` is written as the token limit, and `"stop_token"` as
+  the model's own end in systems where a caller cannot name stop tokens. Such a word reads back as
+  what that system itself means by it.
+
+`None` as the word for `"cancelled"` is what a broken-off answer has in that field: nothing. It
+reads as no end at all. The words are those of the systems' own schemas and client packages, as of
+November 2026.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from operator import index
+from collections.abc import Mapping
 from typing import Any
 
-from .finish import Finish
-from .words import ALIASES, VOCABULARIES, Vocabulary
-
-__all__ = [
-    "ALIASES",
-    "VOCABULARIES",
-    "AmbiguousFinish",
-    "ParsedFinish",
-    "Vocabulary",
-    "read",
-    "vocabulary",
-    "write",
-]
+__all__ = ["ALIASES", "VOCABULARIES", "Vocabulary", "vocabulary"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ParsedFinish:
-    """An answer whose fields tell one reason."""
+class Vocabulary:
+    """The fields and words of one system.
 
-    system: str
-    word: str | bool
-    """The system's own word, as it stood in the answer."""
-    reason: str
-    """As in `Finish.reason`.
-
-    A word that has no reason of ours (`"pause_turn"`, or one newer than this table) is its own
-    reason.
-    """
-    stop: str | None = None
-    """The stop string, where the system names it."""
-    token_id: int | None = None
-    """The token that ended it, where the system names it."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AmbiguousFinish:
-    """An answer whose fields fit several reasons. There is deliberately no `reason` to read here.
-
-    What remains to tell them apart is on the caller's side: a stop enforced locally (`Generation`),
-    or the end token's id.
+    Paths are dotted where the field sits inside another object.
     """
 
     system: str
-    word: str | bool
-    reasons: tuple[str, ...]
-    """Every reason that these fields may stand for."""
-    token_id: int | None = None
+    field: str
+    """Where the word is."""
+    words: Mapping[str, str | bool | None]
+    """Reason to word, for writing."""
+    meanings: Mapping[str | bool, tuple[str, ...]]
+    """Word to the reasons it may stand for, for reading."""
+    fallbacks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Reasons without a word of their own, and the reason whose word they are written as."""
+    stop_field: str | None = None
+    """Where the stop that ended it is named."""
+    token_named_for: tuple[str, ...] = ()
+    """The reasons for which `stop_field` gets the id of the ending token."""
+    token_meanings: tuple[str, ...] = ()
+    """What an integer in `stop_field` may stand for."""
+    stop_field_words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What `stop_field` holds for other reasons."""
+    when_null: tuple[str, ...] = ()
+    """What remains when `stop_field` is there and null, out of the meanings of the word."""
+    no_stop: str | None = None
+    """What `stop_field` holds when no stop ended it."""
+    constant: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Fields that say no more than that it is over."""
+    may_be_absent: bool = False
+    """Whether answers that go on leave the field out (else its absence means that these are another
+    system's fields).
+    """
+    detail_field: str | None = None
+    """Where a word written as `"word:detail"` puts its second half."""
+
+
+_OWN_END = {
+    "stop_token": "eos",
+    "time": "length",
+}  # fallbacks of a system where stop tokens cannot be named
+_ANY_STOP = ("eos", "stop_string", "stop_token")
+_ENGINE = {"error": "error", "repetition": "repetition"}
+
+
+def _same(*words: str) -> dict[str | bool, tuple[str, ...]]:
+    return {word: (word,) for word in words}
+
+
+def _table(*vocabularies: Vocabulary) -> dict[str, Vocabulary]:
+    return {one.system: one for one in vocabularies}
+
+
+_OPENAI_WORDS: dict[str, str | bool | None] = {
+    **dict.fromkeys(("eos", "stop_token", "stop_string"), "stop"),
+    "length": "length",
+    "content_filter": "content_filter",
+    "cancelled": None,
+}
+_OPENAI_MEAN: dict[str | bool, tuple[str, ...]] = {
+    "stop": _ANY_STOP,
+    **_same("length", "content_filter"),
+}
+_TOOLS = {"tool_calls": "tool_calls", "function_call": "function_call"}
+
+VOCABULARIES: Mapping[str, Vocabulary] = _table(
+    Vocabulary(
+        "openai",
+        "finish_reason",
+        {**_OPENAI_WORDS, **_TOOLS},
+        {**_OPENAI_MEAN, **_same("tool_calls", "function_call")},
+        fallbacks={"time": "length"},
+    ),
+    Vocabulary(
+        "openai.completions",
+        "finish_reason",
+        _OPENAI_WORDS,
+        _OPENAI_MEAN,
+        fallbacks={"time": "length"},
+    ),
+    Vocabulary(
+        # The Responses API has no stop field of its own; servers that speak it (vLLM) do. A tool
+        # call is "completed" too.
+        "openai.responses",
+        "status",
+        {
+            **dict.fromkeys((*_ANY_STOP, "tool_calls"), "completed"),
+            "length": "incomplete:max_output_tokens",
+            "content_filter": "incomplete:content_filter",
+            "cancelled": "cancelled",
+            "error": "failed",
+        },
+        {
+            "completed": (*_ANY_STOP, "tool_calls"),
+            "incomplete:max_output_tokens": ("length",),
+            "incomplete:content_filter": ("content_filter",),
+            "cancelled": ("cancelled",),
+            "failed": ("error",),
+            "in_progress": (),
+            "queued": (),
+        },
+        fallbacks={"time": "length"},
+        detail_field="incomplete_details.reason",
+    ),
+    Vocabulary(
+        "anthropic",
+        "stop_reason",
+        {
+            "eos": "end_turn",
+            "stop_string": "stop_sequence",
+            "length": "max_tokens",
+            "tool_calls": "tool_use",
+            "context_length": "model_context_window_exceeded",
+            "cancelled": None,
+        },
+        {
+            "end_turn": ("eos",),
+            "stop_sequence": ("stop_string",),
+            "max_tokens": ("length",),
+            "tool_use": ("tool_calls",),
+            "model_context_window_exceeded": ("context_length",),
+            **_same("pause_turn", "refusal", "compaction"),
+        },
+        fallbacks=_OWN_END,
+        stop_field="stop_sequence",
+    ),
+    Vocabulary(
+        "bedrock",
+        "stopReason",
+        {
+            "eos": "end_turn",
+            "stop_string": "stop_sequence",
+            "length": "max_tokens",
+            "tool_calls": "tool_use",
+            "content_filter": "content_filtered",
+            "context_length": "model_context_window_exceeded",
+            "cancelled": None,
+        },
+        {
+            "end_turn": ("eos",),
+            "stop_sequence": ("stop_string",),
+            "max_tokens": ("length",),
+            "tool_use": ("tool_calls",),
+            "content_filtered": ("content_filter",),
+            "model_context_window_exceeded": ("context_length",),
+            **_same("guardrail_intervened", "malformed_model_output", "malformed_tool_use"),
+        },
+        fallbacks=_OWN_END,
+        stop_field="additionalModelResponseFields.stop_sequence",
+    ),
+    Vocabulary(
+        "gemini",
+        "finishReason",
+        {
+            **dict.fromkeys(("eos", "stop_string"), "STOP"),
+            "length": "MAX_TOKENS",
+            "content_filter": "SAFETY",
+            "cancelled": None,
+        },
+        {
+            "STOP": ("eos", "stop_string"),
+            "MAX_TOKENS": ("length",),
+            "SAFETY": ("content_filter",),
+            "FINISH_REASON_UNSPECIFIED": (),
+            **_same("RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+            **_same(
+                "MALFORMED_FUNCTION_CALL",
+                "UNEXPECTED_TOOL_CALL",
+                "TOO_MANY_TOOL_CALLS",
+                "MALFORMED_RESPONSE",
+            ),
+            **_same(
+                "IMAGE_SAFETY",
+                "IMAGE_PROHIBITED_CONTENT",
+                "IMAGE_OTHER",
+                "IMAGE_RECITATION",
+                "NO_IMAGE",
+            ),
+            **_same(
+                "MISSING_THOUGHT_SIGNATURE",
+                "ESCALATION",
+                "PUP_LIMITED_DISABLED",
+                "CONTINUATION",
+                "MODEL_ARMOR",
+            ),
+        },
+        fallbacks=_OWN_END,
+        may_be_absent=True,
+    ),
+    Vocabulary(
+        # An integer is a stop token of the request, or one of the further end tokens of the model's
+        # generation config.
+        "vllm",
+        "finish_reason",
+        {
+            **dict.fromkeys(_ANY_STOP, "stop"),
+            "length": "length",
+            "cancelled": "abort",
+            "tool_calls": "tool_calls",
+            **_ENGINE,
+        },
+        {
+            "stop": _ANY_STOP,
+            "abort": ("cancelled",),
+            **_same("length", "tool_calls", "error", "repetition"),
+        },
+        fallbacks={"time": "length"},
+        stop_field="stop_reason",
+        token_named_for=("stop_token",),
+        token_meanings=("stop_token", "eos"),
+        stop_field_words={"repetition": "repetition_detected"},
+        when_null=("eos",),
+    ),
+    Vocabulary(
+        # The scheduler reports the end token's id too, so an integer alone does not tell whose
+        # token it was.
+        "sglang",
+        "finish_reason",
+        {
+            **dict.fromkeys(_ANY_STOP, "stop"),
+            "length": "length",
+            "cancelled": "abort",
+            "tool_calls": "tool_calls",
+            "content_filter": "content_filter",
+        },
+        {
+            "stop": _ANY_STOP,
+            "abort": ("cancelled",),
+            **_same("length", "tool_calls", "content_filter"),
+        },
+        fallbacks={"time": "length"},
+        stop_field="matched_stop",
+        token_named_for=("eos", "stop_token"),
+        token_meanings=("eos", "stop_token"),
+        when_null=("eos",),
+    ),
+    Vocabulary(
+        "sglang.native",
+        "meta_info.finish_reason.type",
+        {**dict.fromkeys(_ANY_STOP, "stop"), "length": "length", "cancelled": "abort"},
+        {"stop": _ANY_STOP, "abort": ("cancelled",), **_same("length")},
+        fallbacks={"time": "length"},
+        stop_field="meta_info.finish_reason.matched",
+        token_named_for=("eos", "stop_token"),
+        token_meanings=("eos", "stop_token"),
+        when_null=("eos",),
+        may_be_absent=True,
+    ),
+    Vocabulary(
+        "tgi",
+        "details.finish_reason",
+        {"eos": "eos_token", "stop_string": "stop_sequence", "length": "length", "cancelled": None},
+        {"eos_token": ("eos",), "stop_sequence": ("stop_string",), **_same("length")},
+        fallbacks=_OWN_END,
+        may_be_absent=True,
+    ),
+    Vocabulary(
+        # "stop_sequence" is not a word of OpenAI's; this server says it all the same.
+        "tgi.chat",
+        "finish_reason",
+        {
+            "eos": "stop",
+            "stop_string": "stop_sequence",
+            "length": "length",
+            "tool_calls": "tool_calls",
+            "cancelled": None,
+        },
+        {"stop": ("eos",), "stop_sequence": ("stop_string",), **_same("length", "tool_calls")},
+        fallbacks=_OWN_END,
+    ),
+    Vocabulary(
+        "llama.cpp",
+        "stop_type",
+        {"eos": "eos", "stop_string": "word", "length": "limit", "cancelled": "none"},
+        {"eos": ("eos",), "word": ("stop_string",), "limit": ("length",), "none": ()},
+        fallbacks=_OWN_END,
+        stop_field="stopping_word",
+        no_stop="",
+        constant={"stop": True},
+        may_be_absent=True,
+    ),
+    Vocabulary(
+        "ollama",
+        "done_reason",
+        {**dict.fromkeys(("eos", "stop_string"), "stop"), "length": "length", "cancelled": None},
+        {"stop": ("eos", "stop_string"), **_same("length", "load", "unload")},
+        fallbacks=_OWN_END,
+        constant={"done": True},
+        may_be_absent=True,
+    ),
+    Vocabulary(
+        # `generate` returns ids and nothing else; a criterion only ever answers that a row is done.
+        "transformers",
+        "is_done",
+        dict.fromkeys((*_ANY_STOP, "length", "time", "cancelled", "custom"), True),
+        {True: (*_ANY_STOP, "length", "time", "cancelled", "custom"), False: ()},
+    ),
+)
+"""The vocabularies by system."""
+
+ALIASES: Mapping[str, str] = {
+    "openai.chat": "openai",
+    "vllm.chat": "vllm",
+    "vertex": "gemini",
+    "tgi.generate": "tgi",
+    "llamacpp": "llama.cpp",
+    "ollama.chat": "ollama",
+}
+"""Other names of the same vocabularies."""
 
 
 def vocabulary(system: str) -> Vocabulary:
@@ -71,123 +346,5 @@ def vocabulary(system: str) -> Vocabulary:
     return found
 
 
-def write(finish: Finish, system: str, *, otherwise: str | None = None) -> dict[str, Any]:
-    """`Finish.to`."""
-    words = vocabulary(system)
-    reason = words.folds.get(finish.reason, finish.reason)
-    word: str | bool | None
-    if reason in words.words:
-        word = words.words[reason]
-    elif words.words_mean.get(reason) == (reason,):
-        word = reason  # already a word of that system's own
-    elif otherwise is not None:
-        word = otherwise
-    else:
-        known = ", ".join(sorted(map(str, words.words_mean)))
-        raise ValueError(
-            f"{system} has no word for the reason {finish.reason!r} (it has: {known}); give one with otherwise="
-        )
-    fields: dict[str, Any] = {}
-    for name, value in words.constant.items():
-        _put(fields, name, value and word is not None)
-    if words.detail_field is not None and isinstance(word, str) and ":" in word:
-        word, _, detail = word.partition(":")
-        _put(fields, words.detail_field, detail)
-    _put(fields, words.field, word)
-    if words.stop_field is not None:
-        _put(fields, words.stop_field, _named(finish, words))
-    return fields
-
-
-def _named(finish: Finish, words: Vocabulary) -> str | int | None:
-    """What the field that names the stop holds for this finish."""
-    if finish.reason == "stop_string" and finish.stop is not None:
-        return finish.stop
-    if finish.reason in words.token_named_for:
-        return finish.token_id
-    return words.stop_field_words.get(finish.reason, words.no_stop)
-
-
-def read(
-    system: str, fields: Mapping[str, Any], *, eos_token_ids: int | Iterable[int] | None = None
-) -> ParsedFinish | AmbiguousFinish | None:
-    """`Finish.parse`."""
-    words = vocabulary(system)
-    if not isinstance(fields, Mapping):
-        raise TypeError(
-            f"the fields of an answer are a mapping, not {type(fields).__name__}: dump the model first"
-        )
-    there, value = _get(fields, words.field)
-    if not there and not words.may_be_absent:
-        raise ValueError(
-            f"{system} ends an answer with the field {words.field!r}, which is not among {sorted(map(str, fields))}"
-        )
-    if value is None:
-        return None
-    word: str | bool = value
-    if type(word) not in {type(known) for known in words.words_mean}:
-        raise TypeError(
-            f"{words.field} of {system} is {type(word).__name__}: {word!r} is none of its words"
-        )
-    if (
-        words.detail_field is not None
-        and (detail := _get(fields, words.detail_field)[1]) is not None
-    ):
-        word = f"{word}:{detail}"
-    reasons = words.words_mean.get(word, (str(word),))
-    if not reasons:
-        return None
-    named, stop = _get(fields, words.stop_field) if words.stop_field is not None else (False, None)
-    if isinstance(stop, bool) or not isinstance(stop, (str, int, type(None))):
-        raise TypeError(
-            f"{words.stop_field} of {system} is {type(stop).__name__}, not str, int or null"
-        )
-    token_id = None
-    if isinstance(stop, int):
-        token_id, stop = stop, None
-        if len(reasons) > 1:
-            reasons = _token_reasons(words.token_means, token_id, eos_token_ids)
-    elif isinstance(stop, str) and stop != words.no_stop:
-        # Also where the word says otherwise: llama.cpp's Anthropic route says end_turn and names
-        # the stop.
-        if len(reasons) > 1 or reasons == ("eos",):
-            reasons = ("stop_string",)
-        elif words.stop_field_words.get(reasons[0]) == stop:
-            stop = None
-    elif named and len(reasons) > 1 and words.silent_means:
-        reasons = words.silent_means
-    if len(reasons) > 1:
-        return AmbiguousFinish(system, word, reasons, token_id)
-    return ParsedFinish(system, word, reasons[0], None if stop == words.no_stop else stop, token_id)
-
-
-def _token_reasons(
-    may_be: tuple[str, ...], token_id: int, eos_token_ids: int | Iterable[int] | None
-) -> tuple[str, ...]:
-    if eos_token_ids is None:
-        return may_be
-    known = {
-        index(one)
-        for one in (eos_token_ids if isinstance(eos_token_ids, Iterable) else [eos_token_ids])
-    }
-    return ("eos",) if token_id in known else ("stop_token",)
-
-
-def _get(fields: Mapping[str, Any], path: str) -> tuple[bool, Any]:
-    """Whether the dotted path is there, and what it holds.
-
-    An object on the way that is null counts as absent.
-    """
-    value: Any = fields
-    for name in path.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            return False, None
-        value = value[name]
-    return True, value
-
-
-def _put(fields: dict[str, Any], path: str, value: Any) -> None:
-    *parents, name = path.split(".")
-    for parent in parents:
-        fields = fields.setdefault(parent, {})
-    fields[name] = value
+def __dir__() -> list[str]:
+    return __all__  # completion offers what this module defines, not what it imports

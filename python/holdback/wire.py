@@ -58,3 +58,7 @@ class WireError(ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def __dir__() -> list[str]:
+    return __all__  # completion offers what this module defines, not what it imports

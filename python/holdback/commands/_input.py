@@ -9,7 +9,7 @@ from holdback.cli import USAGE, CommandError
 
 
 def read_input(name: str) -> bytes:
-    """The bytes of a file, or of standard input for ``-``."""
+    """The bytes of a file, or of standard input for `-`."""
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

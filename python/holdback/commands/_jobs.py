@@ -1,7 +1,7 @@
-"""Long work on files for ``holdback truncate``: blocks, worker processes, and a run that can be
+"""Long work on files for `holdback truncate`: blocks, worker processes, and a run that can be
 taken up again.
 
-Beside an output file ``OUT`` stands, while it is being made, the directory ``OUT.unfinished``: a
+Beside an output file `OUT` stands, while it is being made, the directory `OUT.unfinished`: a
 plan, and one finished part for each block. A part counts once its counts stand beside it, and both
 get their names by a rename, so whatever ends the process, what is there is whole. When no block is
 missing the parts are joined, the result takes the output's name, and the directory goes. So a run
@@ -300,7 +300,7 @@ _work: Work  # in a worker: what it was started for
 
 def _begin_worker(work: Work) -> None:
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is up to the parent
     _work = work
 
 

@@ -1,4 +1,4 @@
-"""JSON lines for ``holdback truncate``: blocks of whole lines, and lines in which only the texts
+"""JSON lines for `holdback truncate`: blocks of whole lines, and lines in which only the texts
 change.
 
 A line whose texts have nothing to cut leaves as the bytes that came in. In any other line only the
@@ -180,12 +180,12 @@ class _Row:
             short = _shaped(value, iter(kept[self.begin : self.end]), str_of=_head)
             edits.append((*spans[self.fields.column], _dump(short, self.text)))
         if named is not None:
-            told = _dump(_shaped(value, iter(fired), str_of=_other), self.text)
+            report = _dump(_shaped(value, iter(fired), str_of=_other), self.text)
             brace = self.text.rindex("}")
             at = (
-                (*spans[named], told)
+                (*spans[named], report)
                 if named in self.row
-                else (brace, brace, f", {_dump(named, self.text)}: {told}")
+                else (brace, brace, f", {_dump(named, self.text)}: {report}")
             )
             edits.append(at)
         text = self.text

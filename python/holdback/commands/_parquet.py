@@ -1,4 +1,4 @@
-"""Parquet for ``holdback truncate``: a block is a row group, a part is an Arrow stream, the output
+"""Parquet for `holdback truncate`: a block is a row group, a part is an Arrow stream, the output
 has the input's row groups.
 
 The output keeps the schema with its metadata, the order of the rows and each column's compression.

@@ -1,8 +1,8 @@
 r"""Stops on a command line: the options that bring them and the escapes they may use.
 
 A shell cannot easily type a newline, and an invisible character is worse than an escape, so stops
-are written with the escapes that C, JSON and Python share: ``\n \t \r \0 \\ \xHH \uHHHH
-\UHHHHHHHH``. A number is a code point, never a byte; two ``\u`` halves of a surrogate pair make one
+are written with the escapes that C, JSON and Python share: `\n \t \r \0 \\ \xHH \uHHHH
+\UHHHHHHHH`. A number is a code point, never a byte; two `\u` halves of a surrogate pair make one
 character, as in JSON. Any other escape is an error.
 """
 
@@ -27,7 +27,7 @@ _JSON_LIST = re.compile(r'\s*\[\s*["\]]')
 
 
 def unescape(text: str) -> str:
-    r"""The stop that ``text`` writes down.
+    r"""The stop that `text` writes down.
 
     >>> unescape(r"\n\nUser:")
     '\n\nUser:'
@@ -63,7 +63,7 @@ def unescape(text: str) -> str:
 
 def read_stops_file(name: str) -> list[str]:
     """The stops of a file: a JSON list of strings, or one stop a line, with the escapes of
-    :func:`unescape`.
+    `unescape`.
 
     Lines end in LF or CRLF; everything else in a line, also white space, belongs to the stop.
 
@@ -123,7 +123,7 @@ def _file(name: str) -> list[str]:
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """An argument type: a whole number that is not below ``least``."""
+    """An argument type: a whole number that is not below `least`."""
 
     def parse(text: str) -> int:
         with contextlib.suppress(ValueError):
@@ -135,8 +135,8 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def add_stop_options(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--stop`` and ``--stops-file``; ``args.stops`` is the list in the order given,
-    ``None`` without any.
+    """Declare `--stop` and `--stops-file`; `args.stops` is the list in the order given,
+    `None` without any.
     """
     group = parser.add_argument_group(
         "stops", r"literal text with the escapes \n \t \r \0 \\ \xHH \uHHHH \UHHHHHHHH"
@@ -202,7 +202,7 @@ def add_scope_options(parser: argparse.ArgumentParser, *, chunks: bool = True) -
 
 
 def scope_options(args: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments of ``StopSet.stream`` that :func:`add_scope_options` brought; absent
+    """The keyword arguments of `StopSet.stream` that `add_scope_options` brought; absent
     ones are left out.
     """
     options: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""``holdback cut``: standard input to standard output up to the first stop, as it arrives.
+"""`holdback cut`: standard input to standard output up to the first stop, as it arrives.
 
 Nothing waits but a possible stop: whatever one read brings is matched and written before the next
 read. Bytes are read, text is matched, UTF-8 is written. On a match the command ends at once and
-reads no further, so a producer that goes on is told by its broken pipe.
+reads no further, so a producer that goes on learns of it by its broken pipe.
 
 An interrupt (Ctrl-C) or an error writes nothing more: held text may be the first half of a stop, so
 it stays back.
@@ -33,10 +33,10 @@ MOST_BYTES = 16 << 20  # reading makes room for all that it may read
 
 
 class Report:
-    """What ``--report`` prints: the stop and where (characters), why the copy ended, and how many
+    """What `--report` prints: the stop and where (characters), why the copy ended, and how many
     bytes went by.
 
-    A plain class: ``dataclasses`` alone would make the start of the command a third longer.
+    A plain class: `dataclasses` alone would make the start of the command a third longer.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Report:
         self.bytes_written = 0
 
     def found(self, match: StopMatch[str]) -> None:
-        """Take over what a match tells."""
+        """Take over what a match says."""
         self.ended = "stop"
         self.stop, self.index, self.start, self.end = (
             match.stop,
@@ -195,11 +195,11 @@ def _opened(name: str) -> Iterator[int]:
 
 
 def _read(source: int, size: int) -> bytes:
-    """What is there, at most ``size`` bytes; waits only when nothing is. Empty at the end."""
+    """What is there, at most `size` bytes; waits only when nothing is. Empty at the end."""
     while True:
         try:
             return os.read(source, size)
-        except BlockingIOError:  # whoever shares our standard input made it non-blocking
+        except BlockingIOError:  # another holder of our standard input made it non-blocking
             select.select([source], [], [])
         except OSError as error:
             code = USAGE if error.errno in (errno.EISDIR, errno.EBADF) else 1

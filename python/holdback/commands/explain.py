@@ -1,4 +1,4 @@
-"""``holdback explain``: which stop fired in a text and where, or why each one did not."""
+"""`holdback explain`: which stop fired in a text and where, or why each one did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``holdback lint``: check a list of stops before it is used. Exit code 1 when there are errors, so
+"""`holdback lint`: check a list of stops before it is used. Exit code 1 when there are errors, so
 that it serves in CI.
 """
 
@@ -11,7 +11,6 @@ from collections import Counter
 from holdback import lint, providers
 from holdback.cli import COMMANDS, USAGE, CommandError
 from holdback.commands._stops import add_stop_options
-from holdback.linting import SEVERITIES
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(f"{finding.severity}: {finding.message} [{finding.code}]\n    {finding.remedy}")
-        told = [
+        summary = [
             f"{counts[severity]} {severity}{'s'[: counts[severity] != 1]}"
-            for severity in SEVERITIES
+            for severity in ("error", "warning", "note")
         ]
-        print(", ".join(told))
+        print(", ".join(summary))
     return int(bool(counts["error"] or (args.strict and counts["warning"])))

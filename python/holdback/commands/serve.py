@@ -1,8 +1,8 @@
-"""``holdback serve``: a gateway between clients and models, for any stops on any model. Its manual
+"""`holdback serve`: a gateway between clients and models, for any stops on any model. Its manual
 is docs/serve.md.
 
-Options override what the file of ``--config`` says. It runs until SIGTERM or Ctrl-C, lets open
-streams end (``drain_timeout``), and writes one line of JSON for each request to standard error.
+Options override what the file of `--config` says. It runs until SIGTERM or Ctrl-C, lets open
+streams end (`drain_timeout`), and writes one line of JSON for each request to standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "serve",
         help=COMMANDS["serve"],
         description="Forward requests to upstreams and cut their answers at the stops that clients ask for: as many as they like, "
-        "on models that take few or none. Hangs up on the upstream at the match and tells which stop it was.",
+        "on models that take few or none. Hangs up on the upstream at the match and reports which stop it was.",
         epilog="Exit codes: 0 stopped when asked to; 1 the address is taken or a package is missing; 2 wrong usage. "
         "Clients choose an upstream by the path /NAME/...; without it, the first that speaks the path's dialect is taken.",
     )

@@ -1,4 +1,4 @@
-"""``holdback trace``: chunk by chunk, what arrived, what went out, what is held and for which stop."""
+"""`holdback trace`: chunk by chunk, what arrived, what went out, what is held and for which stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``holdback truncate``: cut the texts of finished work, in JSON lines or Parquet files of any
+"""`holdback truncate`: cut the texts of finished work, in JSON lines or Parquet files of any
 size.
 
 With an output, files are read in blocks by several processes and an interrupted run can be taken up

@@ -112,7 +112,7 @@ def _like(kind: Any, pa: Any) -> Any:
 def _lists(column: Any, stops: StopSet, options: dict[str, Any], pa: Any) -> tuple[Any, Any]:
     """Lists of texts: cut the flat column of all texts, and put the lists back around it."""
     kind = column.type
-    # A null list may have values behind it; `flatten` leaves them out, so lengths are counted anew.
+    # A null list may still have values; `flatten` leaves them out, so lengths are counted anew.
     texts, fired = truncate_array(column.flatten(), stops, **options)
     if pa.types.is_fixed_size_list(kind) and not column.null_count:
         whole = [

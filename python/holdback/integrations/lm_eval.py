@@ -1,12 +1,12 @@
-"""The lm-evaluation-harness, with one rule for all stops: ``import holdback.integrations.lm_eval as
-stops; stops.register()``.
+"""The lm-evaluation-harness, with one rule for all stops: `import holdback.integrations.lm_eval as
+stops; stops.register()`.
 
 The harness sends at most four stops to a chat API and never applies the rest; its local
 post-processing splits by each stop in turn, so the order of the list decides what is left
-(``"xab"`` by ``["b", "ab"]`` is ``"xa"``, by ``["ab", "b"]`` it is ``"x"``). Here the first stop
+(`"xab"` by `["b", "ab"]` is `"xa"`, by `["ab", "b"]` it is `"x"`). Here the first stop
 that ends in the text cuts it, as a model server would have done.
 
-* :func:`register` adds the filter ``truncate_at_stops``, for the ``filter_list`` of a task:
+* `register` adds the filter `truncate_at_stops`, for the `filter_list` of a task:
 
   ```yaml
   filter_list:
@@ -17,8 +17,8 @@ that ends in the text cuts it, as a model server would have done.
         - function: take_first
   ```
 
-* :func:`postprocess_generated_text` has the signature of the harness's own function, for a model
-  class of one's own or, by :func:`patch`, for all that use it.
+* `postprocess_generated_text` has the signature of the harness's own function, for a model
+  class of one's own or, by `patch`, for all that use it.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def postprocess_generated_text(
     '4'
 
     Args:
-        generation: what the model said.
+        generation: what the model wrote.
         stop: the stops; an empty one is ignored, as the harness does (a model without an end token has "" for it).
-        think_end_token: text up to its last occurrence is reasoning and is dropped, with the white space behind it.
+        think_end_token: text up to its last occurrence is reasoning and is dropped, with the white space after it.
     """
     if think_end_token:
         generation = generation.rpartition(think_end_token)[2].lstrip()
@@ -75,10 +75,10 @@ def postprocess_generated_text(
 
 
 def register() -> None:
-    """Make ``truncate_at_stops`` known to the harness. A second call does nothing.
+    """Make `truncate_at_stops` known to the harness. A second call does nothing.
 
-    The filter takes ``until`` (a stop or a list) and the options of
-    :meth:`holdback.StopSet.truncate`.
+    The filter takes `until` (a stop or a list) and the options of
+    `holdback.StopSet.truncate`.
 
     Raises:
         ImportError: if the harness is not installed.
@@ -90,7 +90,7 @@ def register() -> None:
 
     @registry.register_filter(NAME)
     class TruncateAtStops(base):  # type: ignore[misc, valid-type, unused-ignore]  # imported when asked for
-        """Cuts every response at the first stop of ``until``."""
+        """Cuts every response at the first stop of `until`."""
 
         def __init__(self, until: Any, **options: Any) -> None:
             self.stops = holdback.StopSet(_without_empty(until))

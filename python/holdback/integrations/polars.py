@@ -1,4 +1,4 @@
-"""Columns of Polars, cut: ``from holdback.integrations.polars import truncate``.
+"""Columns of Polars, cut: `from holdback.integrations.polars import truncate`.
 
 ```python
 frame.with_columns(truncate("text", ["\\n\\nUser:", "###"]))                     # eager or lazy
@@ -48,7 +48,7 @@ def truncate(
 
 
 def fired(column: str | pl.Expr, stops: StopSet | str | Iterable[str], **options: Any) -> pl.Expr:
-    """An expression: the stops at which :func:`truncate` would cut, null where none fires.
+    """An expression: the stops at which `truncate` would cut, null where none fires.
 
     >>> import polars as pl
     >>> pl.DataFrame({"text": ["a###b", "c"]}).select(fired("text", ["###"]))["text"].to_list()

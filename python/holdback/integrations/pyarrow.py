@@ -1,5 +1,5 @@
-"""Columns of pyarrow, cut: ``from holdback.integrations.pyarrow import truncate_column,
-truncate_table``.
+"""Columns of pyarrow, cut: `from holdback.integrations.pyarrow import truncate_column,
+truncate_table`.
 
 A column may hold strings of any string type, dictionaries of them, or lists of them; it keeps its
 type, and nulls stay nulls.

@@ -1,5 +1,5 @@
-"""Ray Data, for columns that have outgrown one machine: ``from holdback.integrations.ray import
-Truncate``.
+"""Ray Data, for columns that have outgrown one machine: `from holdback.integrations.ray import
+Truncate`.
 
 ```python
 dataset = ray.data.read_parquet("s3://answers/").map_batches(Truncate(["\\n\\nUser:", "###"], "text"), batch_format="pyarrow")
@@ -58,9 +58,7 @@ class Truncate:
         self.column = column
         self.stop_column = stop_column
         self.options = options
-        self.stops.truncate(
-            "", **options
-        )  # bad options are this caller's affair, not that of some worker later on
+        self.stops.truncate("", **options)  # bad options fail here, not in some worker later on
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """The batch with the column cut."""

@@ -1,4 +1,4 @@
-"""transformers' ``generate``: stop strings that cut exactly, stream, and end each row of a batch by
+"""transformers' `generate`: stop strings that cut exactly, stream, and end each row of a batch by
 itself.
 
 ```python
@@ -82,7 +82,7 @@ class Stopping:
     @property
     def finishes(self) -> list[Finish | None]:
         """How each row ended; `None` if `generate` ended it (a length, an end token that we were
-        not told of).
+        not reported).
 
         `finish.tokens` says how many generated ids count, those of the stop included.
         """
@@ -148,7 +148,7 @@ class Stopping:
         """Run `model.generate(**arguments)` in a thread and yield the text as it comes; for
         batches, pairs of row and text.
 
-        An error in `generate` is raised here, behind the text that came before it. A caller that
+        An error in `generate` is raised here, after the text that came before it. A caller that
         stops reading (closes this iterator) ends the generation with the next token.
         """
 
@@ -209,23 +209,23 @@ class _Detokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.ids: list[int] = []
-        self.told = 0  # ids whose text was given out; they are kept as context, since a token's text depends on its left neighbour
+        self.emitted = 0  # ids whose text was given out; they are kept as context, since a token's text depends on its left neighbour
 
     def step(self, token: int) -> str:
         self.ids.append(token)
         text = self.rest()
         if not text or text.endswith("\ufffd"):
             return ""
-        self.ids = self.ids[self.told :]
-        self.told = len(self.ids)
+        self.ids = self.ids[self.emitted :]
+        self.emitted = len(self.ids)
         return text
 
     def rest(self) -> str:
         """The text of ids that were not given out."""
-        return self._decode(self.ids)[len(self._decode(self.ids[: self.told])) :]
+        return self._decode(self.ids)[len(self._decode(self.ids[: self.emitted])) :]
 
     def clear(self) -> None:
-        self.ids, self.told = [], 0
+        self.ids, self.emitted = [], 0
 
     def _decode(self, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))

@@ -3,7 +3,7 @@ English, code and CJK.
 
 A character that may begin a stop cannot go out when it arrives. If it is a common one, such as a
 space, the stream stutters. The share of such characters is a property of the stops and the kind of
-text, so it can be told beforehand.
+text, so it can be measured beforehand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def held_share(stops: Iterable[str], text: str) -> float:
     """The share of the characters of `text` that do not go out the moment they arrive, one by one,
     because they may begin a stop.
 
-    When a stop is complete, reading starts afresh behind it.
+    When a stop is complete, reading starts afresh after it.
 
     >>> held_share(["\\n\\nUser:"], "one\\ntwo\\n"), held_share(["e"], "eee")
     (0.25, 0.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import holdback
-from holdback._later import HOMES, MODULES
+from holdback._lazy import HOMES, MODULES
 
 
 @pytest.mark.parametrize(("name", "home"), HOMES.items())
@@ -37,8 +37,23 @@ def test_the_lists_agree():
 
 
 def test_a_name_stays_a_function_when_its_module_was_imported_first():
-    code = "import holdback.linting, holdback; assert callable(holdback.lint) and holdback.lint([]) == []"
+    code = "import holdback._lint, holdback; assert callable(holdback.lint) and holdback.lint([]) == []"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["criteria", "finish", "providers", "vocabularies", "wire"])
+def test_completion_in_a_public_module_offers_what_it_defines(name):
+    module = import_module(f"holdback.{name}")
+    assert dir(module) == sorted(module.__all__)
+    for public in module.__all__:
+        home = getattr(getattr(module, public), "__module__", module.__name__)
+        assert str(home).partition(".")[0] in ("holdback", "typing"), public
+
+
+def test_a_module_of_the_package_is_an_attribute_before_it_was_imported():
+    code = "import holdback; print(holdback.wire.Cutter('tgi', ['a']).ended)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
 
 
 def test_importing_the_package_imports_none_of_them():

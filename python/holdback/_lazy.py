@@ -13,20 +13,20 @@ HOMES = {
     "Generation": "criteria",
     "StoppingCriteria": "criteria",
     "step_batch": "criteria",
+    "AmbiguousFinish": "finish",
     "Finish": "finish",
-    "AmbiguousFinish": "vocabularies",
-    "ParsedFinish": "vocabularies",
+    "ParsedFinish": "finish",
     "Plan": "providers",
-    "Finding": "linting",
-    "lint": "linting",
-    "Explanation": "explaining",
-    "explain": "explaining",
-    "Trace": "tracing",
-    "trace": "tracing",
+    "Finding": "_lint",
+    "lint": "_lint",
+    "Explanation": "_explain",
+    "explain": "_explain",
+    "Trace": "_trace",
+    "trace": "_trace",
 }
 """Name to the module that defines it."""
 
-MODULES = ("providers", "vocabularies")
+MODULES = ("providers", "vocabularies", "wire")
 """Public modules that are reached as attributes of the package."""
 
 

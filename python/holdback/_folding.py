@@ -33,7 +33,7 @@ order mark, ...
 
 # Letters of other scripts and signs that are drawn like an ASCII character. Compatibility forms
 # (full width, ligatures, mathematical letters) are not listed: NFKC knows them.
-_DRAWN_LIKE = {
+_CONFUSABLE_WITH = {
     "A": "АΑᎪ", "B": "ВΒᏴ", "C": "СϹᏟ", "D": "Ꭰ", "E": "ЕΕᎬ", "G": "Ԍ", "H": "НΗᎻ", "I": "ІΙӀ", "J": "ЈͿ", "K": "КΚᏦ",
     "L": "Ꮮ", "M": "МΜᎷ", "N": "Ν", "O": "ОΟՕ", "P": "РΡᏢ", "Q": "Ԛ", "S": "ЅՏ", "T": "ТΤᎢ", "U": "Ս", "V": "ѴᏙ",
     "W": "ԜᎳ", "X": "ХΧ", "Y": "ҮΥ", "Z": "ΖᏃ", "a": "аα", "b": "Ь", "c": "сϲ", "d": "ԁ", "e": "еҽ", "g": "ɡ", "h": "һ",
@@ -42,8 +42,11 @@ _DRAWN_LIKE = {
     "-": "‐‑‒–—−﹘─━", "'": "‘’‛′ʼ´", '"': "“”„‟″", ":": "∶։ː", ";": "\u037e", "!": "ǃ", "|": "│┃¦∣", "/": "⁄∕",
     "<": "‹〈⟨", ">": "›〉⟩", "*": "∗•", "#": "♯", ".": "․", ",": "‚", "~": "∼˜", "_": "ˍ", "=": "═", "`": "ˋ",
 }  # fmt: skip
-LOOKALIKES = {
-    other: plain for plain, others in _DRAWN_LIKE.items() for other in others if not other.isascii()
+CONFUSABLES = {
+    other: plain
+    for plain, others in _CONFUSABLE_WITH.items()
+    for other in others
+    if not other.isascii()
 }
 """Character to the ASCII character it is drawn like."""
 
@@ -139,10 +142,10 @@ def without_invisible(text: str) -> Iterator[tuple[str, int, int]]:
             yield character, at, at + 1
 
 
-def as_drawn(text: str) -> Iterator[tuple[str, int, int]]:
+def with_plain_letters(text: str) -> Iterator[tuple[str, int, int]]:
     """What is drawn like an ASCII character becomes that character."""
     for at, character in enumerate(text):
-        yield LOOKALIKES.get(character, character), at, at + 1
+        yield CONFUSABLES.get(character, character), at, at + 1
 
 
 def with_escapes_read(text: str) -> Iterator[tuple[str, int, int]]:

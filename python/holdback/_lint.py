@@ -24,16 +24,16 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from . import StopSet
-from .likeness import INVISIBLE, LOOKALIKES, SPECIAL_TOKEN, visible
+from ._folding import CONFUSABLES, INVISIBLE, SPECIAL_TOKEN, visible
+from ._holdback_rate import samples, shares_held
 from .providers import Provider, get
-from .stutter import samples, shares_held
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 STUTTER = 0.05
-"""Share of characters held on arrival from which a stop is said to stutter: one in twenty is seen
-as a hitch in the text.
+"""A stop that holds this share of the characters on arrival is reported to stutter: one in twenty is
+seen as a hitch in the text.
 """
 
 MOST_MEASURED = 200
@@ -162,7 +162,7 @@ def _broken(index: int, stop: object) -> Finding | None:
         what = f"stop {index} is empty: it would end every answer before its first character"
         return Finding("empty", "error", index, what, "remove it")
     if isinstance(stop, str) and any("\ud800" <= character <= "\udfff" for character in stop):
-        what = f"{_named(index, stop)} contains half a surrogate pair, which no text has"
+        what = f"{_named(index, stop)} contains a lone surrogate, which no text has"
         return Finding("surrogate", "error", index, what, "give the whole character")
     return None
 
@@ -197,12 +197,12 @@ def _common(index: int, stop: str) -> Iterator[Finding]:
     what = COMMON.get(stop)
     if what is None and not seen:
         return
-    said = f"is {what}" if what else "is found in ordinary text"
+    where = f"is {what}" if what else "is found in ordinary text"
     yield Finding(
         "common",
         "warning",
         index,
-        f"{_named(index, stop)} {said}{f' ({seen})' if seen else ''}",
+        f"{_named(index, stop)} {where}{f' ({seen})' if seen else ''}",
         "include what makes yours different, such as the line end before it and the word after it",
     )
 
@@ -287,11 +287,11 @@ def _characters(index: int, stop: str) -> Iterator[Finding]:
             f"{_named(index, stop)} contains {_list(hidden)}, which nobody sees and models seldom write",
             "remove it, or put an ordinary space",
         )
-    alike = sorted({character for character in stop if character in LOOKALIKES})
+    alike = sorted({character for character in stop if character in CONFUSABLES})
     if alike and all(
-        character.isascii() or character in LOOKALIKES or character in hidden for character in stop
+        character.isascii() or character in CONFUSABLES or character in hidden for character in stop
     ):
-        plain = ", ".join(f"'{LOOKALIKES[character]}'" for character in alike)
+        plain = ", ".join(f"'{CONFUSABLES[character]}'" for character in alike)
         yield Finding(
             "look-alike",
             "warning",
@@ -358,7 +358,7 @@ def _across(stops: list[tuple[int, str | bytes]]) -> Iterator[Finding]:
         stream.reset()
         match = stream.feed(key[:-1])[1]
         if match is None:
-            continue  # the later of two equal ones, said above
+            continue  # the later of two equal ones, reported above
         inside = stops[match.index]
         yield Finding(
             "unreachable",
@@ -373,11 +373,11 @@ def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
     shares = shares_held(stops.values())
     if not stops or max(shares.values()) < STUTTER:
         return
-    told = False
+    reported = False
     for index, stop in stops.items() if len(stops) <= MOST_MEASURED else ():
         alone = shares_held([stop])
         if max(alone.values()) >= STUTTER:
-            told = True
+            reported = True
             yield Finding(
                 "stutter",
                 "warning",
@@ -387,7 +387,7 @@ def _stutter(stops: dict[int, str]) -> Iterator[Finding]:
                 if stop[0].isspace() and stop.strip() and "\n" not in stop
                 else "begin it with something rarer, if it can be chosen",
             )
-    if not told:
+    if not reported:
         what = f"together the stops hold back on arrival {_percent(shares)}"
         yield Finding(
             "stutter", "note", None, what, "fewer different first characters hold back less"

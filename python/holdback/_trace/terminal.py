@@ -8,10 +8,10 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from .tracing import HEADS, rows, table
+from .table import HEADS, rows, table
 
 if TYPE_CHECKING:
-    from .tracing import Trace
+    from . import Trace
 
 
 def show(trace: Trace) -> None:

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from .likeness import visible
-from .tracing import rows, shown
+from holdback._folding import visible
+
+from .table import rows, shown
 
 if TYPE_CHECKING:
-    from .tracing import Step, Trace
+    from . import Step, Trace
 
 KINDS = {
     "sent": "sent on in this step",
     "held": "held back: may be the start of a stop",
     "stop": "the stop",
-    "unsent": "behind the stop, never sent",
+    "unsent": "after the stop, never sent",
     "gone": "sent on before",
 }
 
@@ -88,9 +89,9 @@ def _spans(trace: Trace, step: Step, *, last: bool) -> Iterator[tuple[str, int, 
         if match.start > step.sent:
             yield "sent", step.sent, match.start if stop_sent else sent
         yield "stop", match.start, match.end
-        behind = len(_rest(trace))
-        if behind:
-            yield "unsent", match.end, match.end + behind
+        unsent = len(_rest(trace))
+        if unsent:
+            yield "unsent", match.end, match.end + unsent
         return
     if step.emit:
         yield "sent", step.sent, sent
@@ -136,7 +137,7 @@ def _rows(trace: Trace) -> Iterator[str]:
         yield (
             f'<div class="row" role="row"><span role="rowheader" class="number">{name}</span>'
             f'<span role="cell" class="arrived">{_code(arrived)}</span>'
-            f'<span role="cell" class="track"><span class="bar">{bars}</span><span class="said">{sent}{back}</span></span>'
+            f'<span role="cell" class="track"><span class="bar">{bars}</span><span class="texts">{sent}{back}</span></span>'
             f'<span role="cell" class="why{waits}">{_code(why) if why else ""}</span></div>\n'
         )
 
@@ -224,7 +225,7 @@ i.unsent, .key.unsent { background: repeating-linear-gradient(90deg, var(--unsen
   overflow: hidden; }
 .bar i { position: absolute; top: 0; bottom: 0; min-width: 2px; }
 .bar .gone { top: 38%; bottom: 38%; }
-.said { display: flex; flex-wrap: wrap; gap: 0 .8rem; margin-top: .1rem; }
+.texts { display: flex; flex-wrap: wrap; gap: 0 .8rem; margin-top: .1rem; }
 .out, .back { position: relative; padding-left: .85rem; }
 .out::before, .back::before { content: ""; position: absolute; left: 0; top: .45rem; width: .5rem; height: .5rem;
   border-radius: 50%; background: var(--sent); }

@@ -2,10 +2,11 @@
 reason first.
 
 The text is what the model generated, as the caller saw it. For a stop that did not fire the
-explanation looks for what a person would look for: is it there, but asleep, not armed, or behind
-the cut? Is it there in another case, with other white space or line ends, in another Unicode form,
-with letters that only look the same, with markup in it, one typing error away? Is it a special
-token, which never becomes text? Did the text end in the middle of it?
+explanation looks for what a person would look for: is it there, but in a region where stops are
+ignored, too early for `min_chars`, or after the cut? Is it there in another case, with other white
+space or line ends, in another Unicode form, with letters that only look the same, with markup in
+it, one typing error away? Is it a special token, which never becomes text? Did the text end in the
+middle of it?
 
 >>> print(explain("So the answer is 42.\\n \\nUser: thanks", ["\\n\\nUser:", "<|eot_id|>"]))
 No stop fired.
@@ -13,7 +14,7 @@ stop 0 '\\n\\nUser:' is there with other white space: '\\n \\nUser:' at 20. Reme
 stop 1 '<|eot_id|>' is a token of the vocabulary; detokenizers leave it out, so this text never comes. \
 Remedy: give its id in stop_token_ids (or eos_token_ids)
 >>> explain("x END y", ["END"]).answer
-"stop 0 'END' fired at 2, behind 2 characters"
+"stop 0 'END' fired at 2, after 2 characters"
 """
 
 from __future__ import annotations
@@ -23,74 +24,73 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from . import StopMatch, StopSet
-from . import likeness as like
-from .likeness import SPECIAL_TOKEN, fold, visible
+from . import StopMatch, StopSet, _folding
+from ._folding import SPECIAL_TOKEN, fold, visible
 
 MOST_PLACES = 5
-"""How many places of one kind of near miss are told; the rest are counted."""
+"""How many places of one kind of near miss are listed; the rest are counted."""
 
-LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[like.Folding, ...], ...]], ...] = (
+LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[_folding.Folding, ...], ...]], ...] = (
     # kind, what to say, remedy, foldings under which the stop is looked for
     (
         "line-ends",
         "is there with other line ends",
         r"list the form with '\r\n' too",
-        ((like.with_plain_line_ends,),),
+        ((_folding.with_plain_line_ends,),),
     ),
     (
         "white-space",
         "is there with other white space",
         "list that form too, or change the prompt",
-        ((like.without_blanks,), (like.with_single_spaces,)),
+        ((_folding.without_blanks,), (_folding.with_single_spaces,)),
     ),
     (
         "case",
         "is there in another case",
         "list that form too; matching does not fold case",
-        ((like.without_case,),),
+        ((_folding.without_case,),),
     ),
     (
         "markup",
         "is there with markup in it",
         "list that form too, or ask for plain text",
-        ((like.without_markup,),),
+        ((_folding.without_markup,),),
     ),
     (
         "bare",
         "is there without some of its white space",
         "leave that white space out of the stop",
-        ((like.without_spaces,),),
+        ((_folding.without_spaces,),),
     ),
     (
         "escaped",
         "is there, but one of the two is escaped",
         "unescape the stop (or the text) once more",
-        ((like.with_escapes_read,),),
+        ((_folding.with_escapes_read,),),
     ),
     (
         "normal-form",
         "is there in another Unicode normal form",
         "list both forms",
-        ((like.composed,),),
+        ((_folding.composed,),),
     ),
     (
         "full-width",
         "is there in full-width or other compatibility forms",
         "list both forms",
-        ((like.compatible,),),
+        ((_folding.compatible,),),
     ),
     (
         "look-alike",
         "is there in letters that look the same",
         "list both forms",
-        ((like.as_drawn,),),
+        ((_folding.with_plain_letters,),),
     ),
     (
         "invisible",
         "is there with characters that are not seen",
         "strip them from the text, or list that form too",
-        ((like.without_invisible,),),
+        ((_folding.without_invisible,),),
     ),
     (
         "several",
@@ -98,13 +98,13 @@ LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[like.Folding, ...], ...]], ...
         "compare the two letter by letter",
         (
             (
-                like.compatible,
-                like.as_drawn,
-                like.without_invisible,
-                like.with_escapes_read,
-                like.without_markup,
-                like.without_spaces,
-                like.without_case,
+                _folding.compatible,
+                _folding.with_plain_letters,
+                _folding.without_invisible,
+                _folding.with_escapes_read,
+                _folding.without_markup,
+                _folding.without_spaces,
+                _folding.without_case,
             ),
         ),
     ),
@@ -112,11 +112,11 @@ LIKELIEST: tuple[tuple[str, str, str, tuple[tuple[like.Folding, ...], ...]], ...
 """The near misses, likeliest first."""
 
 ORDER = (
-    *("fired", "asleep", "not-armed", "spans-marker", "shadowed"),
+    *("fired", "ignored", "not-armed", "spans-marker", "shadowed"),
     *(kind for kind, *_ in LIKELIEST),
     *("unfinished", "one-edit", "special-token", "late", "never"),
 )
-"""All kinds of reasons, in the order in which they are told."""
+"""All kinds of reasons, in the order in which they are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def explain(
     compiled = stops if isinstance(stops, StopSet) else StopSet(stops)
     if not isinstance(text, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"a text must be str or bytes-like, not {type(text).__name__}")
-    # As a stream reads it: unfinished characters and lone halves of surrogate pairs are U+FFFD.
+    # As a stream reads it: unfinished characters and lone surrogates are U+FFFD.
     text = (
         text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if isinstance(text, str)
@@ -217,7 +217,7 @@ def explain(
     emitted, match = stream.feed(text)
     emitted += stream.flush()
     match = match or stream.match
-    asleep = _asleep(text, options)
+    ignored = _ignored(text, options)
     views: Views = {}
     reasons: list[Reason] = []
     for index, stop in enumerate(compiled.stops):
@@ -226,7 +226,7 @@ def explain(
         else:
             there = list(_occurrences(text, str(stop)))
             reasons.append(
-                _there_but(index, str(stop), there, match, asleep, min_chars)
+                _there_but(index, str(stop), there, match, ignored, min_chars)
                 if there
                 else _not_there(index, str(stop), text, views)
             )
@@ -236,7 +236,7 @@ def explain(
 
 def _fired(match: StopMatch[str]) -> Reason:
     stop = str(match.stop)
-    message = f"stop {match.index} '{visible(stop)}' fired at {match.start}, behind {_count(match.start, 'character')}"
+    message = f"stop {match.index} '{visible(stop)}' fired at {match.start}, after {_count(match.start, 'character')}"
     return Reason(match.index, stop, "fired", message, places=((match.start, match.end),))
 
 
@@ -244,19 +244,19 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _asleep(text: str, options: dict[str, Any]) -> list[bool] | None:
-    """For each character, whether the stream is asleep once it has arrived, or a marker ended with
+def _ignored(text: str, options: dict[str, Any]) -> list[bool] | None:
+    """For each character, whether stops are ignored once it has arrived, or a marker ended with
     it; `None` without regions.
     """
     if not options:
         return None
     stream = StopSet(None).stream(**options)
-    asleep, before = [], stream.region
+    ignored, before = [], stream.region
     for character in text:
         stream.feed(character)
-        asleep.append(stream.region is not None or before is not None)
+        ignored.append(stream.region is not None or before is not None)
         before = stream.region
-    return asleep
+    return ignored
 
 
 def _there_but(
@@ -264,31 +264,31 @@ def _there_but(
     stop: str,
     places: list[tuple[int, int]],
     match: StopMatch[str] | None,
-    asleep: list[bool] | None,
+    ignored: list[bool] | None,
     min_chars: int,
 ) -> Reason:
     """Why a stop that is in the text, letter by letter, is not the match."""
 
     def reason(kind: str, message: str, remedy: str = "") -> Reason:
         where = f"at {_numbers(start for start, _ in places)}"
-        said = f"stop {index} '{visible(stop)}' is there {where}, {message}"
-        return Reason(index, stop, kind, said, remedy, tuple(places[:MOST_PLACES]))
+        full = f"stop {index} '{visible(stop)}' is there {where}, {message}"
+        return Reason(index, stop, kind, full, remedy, tuple(places[:MOST_PLACES]))
 
     in_time = [place for place in places if match is None or place[1] <= match.end]
     other = "" if match is None else f"stop {match.index} '{visible(str(match.stop))}'"
     if match is not None and not in_time:
         return reason("late", f"but {other} fired first, at {match.start}")
-    if asleep is not None and all(asleep[end - 1] for _, end in in_time):
+    if ignored is not None and all(ignored[end - 1] for _, end in in_time):
         remedy = "take the region out of ignore_inside if it should fire there"
-        return reason("asleep", "inside a region where stops are asleep", remedy)
-    if asleep is not None and all(any(asleep[start:end]) for start, end in in_time):
+        return reason("ignored", "inside a region where stops are ignored", remedy)
+    if ignored is not None and all(any(ignored[start:end]) for start, end in in_time):
         return reason("spans-marker", "across the end of a region, and a stop never spans a marker")
     if all(end <= min_chars for _, end in in_time):
         remedy = "lower min_chars (min_tokens) if it should fire there"
-        return reason("not-armed", f"but stops count only behind character {min_chars}", remedy)
+        return reason("not-armed", f"but stops count only after character {min_chars}", remedy)
     if match is None:
         return reason(
-            "asleep", "each time asleep or not armed", "loosen ignore_inside or min_chars"
+            "ignored", "each time ignored or before min_chars", "loosen ignore_inside or min_chars"
         )
     return reason(
         "shadowed",
@@ -297,7 +297,7 @@ def _there_but(
     )
 
 
-Views = dict[tuple[like.Folding, ...], like.Folded]
+Views = dict[tuple[_folding.Folding, ...], _folding.Folded]
 """The text under the foldings that were needed so far; all stops share them."""
 
 
@@ -354,7 +354,7 @@ def _occurrences(text: str, stop: str) -> Iterator[tuple[int, int]]:
 
 
 def _folded_occurrences(
-    text: str, stop: str, foldings: tuple[like.Folding, ...], views: Views
+    text: str, stop: str, foldings: tuple[_folding.Folding, ...], views: Views
 ) -> list[tuple[int, int]]:
     """Where the stop is in the text when both are folded, as places in the text itself."""
     wanted = fold(stop, *foldings).text
