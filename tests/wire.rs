@@ -138,7 +138,7 @@ fn a_drained_stream_keeps_the_figures_of_its_upstream() {
 
 #[test]
 fn names_of_dialects_go_both_ways() {
-    for dialect in Dialect::ALL {
+    for &dialect in Dialect::ALL {
         assert_eq!(dialect.name().parse::<Dialect>().unwrap(), dialect);
     }
     let error = "openai".parse::<Dialect>().unwrap_err().to_string();
@@ -221,7 +221,7 @@ fn damaged_streams_never_panic_and_do_not_depend_on_the_cutting() {
             if dice.roll(3) == 0 { OnMalformed::Pass } else { OnMalformed::Fail };
         options.max_frame_bytes = if dice.roll(5) == 0 { 300 } else { 1 << 20 };
         let dialect = if dice.roll(8) == 0 {
-            Dialect::ALL[dice.roll(9)]
+            Dialect::ALL[dice.roll(Dialect::ALL.len())]
         } else {
             one.dialect.parse().unwrap()
         };

@@ -2,11 +2,12 @@
 //! of its own, made when it begins.
 #![forbid(unsafe_code)]
 
+use super::context::Context;
 use super::edit::Edits;
+use super::error::Fault;
 use super::event::{Event, Pattern};
-use super::json::{Result, Span};
-use super::lane::{self, Lane};
-use super::{Context, Fault};
+use super::json::{JsonResult, Span};
+use super::text_stream::{self, TextStream};
 use crate::stream::Match;
 
 /// A block: `(choice, block)` as [`WireMatch`](super::WireMatch) numbers them, and whether it is
@@ -16,7 +17,7 @@ pub(super) type Key = (u32, u32, bool);
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) key: Key,
-    pub(super) lane: Lane,
+    pub(super) stream: TextStream,
     /// The frame in which text was held last, and where in it the text stands.
     pub(super) pattern: Option<(Box<Pattern>, Span)>,
 }
@@ -34,7 +35,7 @@ impl Blocks {
         cx: &Context<'_>,
         key: Key,
         repeats: bool,
-    ) -> std::result::Result<&mut Block, Fault> {
+    ) -> Result<&mut Block, Fault> {
         let at = match self.open.iter().position(|block| block.key == key) {
             Some(at) => at,
             None if self.open.len() >= cx.options.max_choices => {
@@ -44,10 +45,15 @@ impl Blocks {
                 });
             }
             None => {
-                let lane =
-                    Lane::new(cx.set, &cx.options.matching, 0, repeats, cx.options.max_held_bytes)
-                        .map_err(Fault::Core)?;
-                self.open.push(Block { key, lane, pattern: None });
+                let stream = TextStream::new(
+                    cx.set,
+                    &cx.options.matching,
+                    0,
+                    repeats,
+                    cx.options.max_held_bytes,
+                )
+                .map_err(Fault::Core)?;
+                self.open.push(Block { key, stream, pattern: None });
                 self.open.len() - 1
             }
         };
@@ -61,7 +67,7 @@ impl Blocks {
 
     pub(super) fn drop_held(&mut self) {
         for block in &mut self.open {
-            block.lane.drop_held();
+            block.stream.drop_held();
         }
     }
 }
@@ -74,12 +80,12 @@ impl Block {
         event: &Event<'_>,
         span: Span,
         edits: &mut Edits,
-    ) -> Result<(u64, Option<Match>)> {
+    ) -> JsonResult<(u64, Option<Match>)> {
         let taken = self
-            .lane
+            .stream
             .take(span.of(event.json), cx.scratch)
-            .map_err(|what| lane::malformed(what, span))?;
-        if !taken.same {
+            .map_err(|what| text_stream::malformed(what, span))?;
+        if !taken.unchanged {
             edits.replace(span, &cx.scratch.text);
         }
         Ok((taken.start, taken.matched))
@@ -92,14 +98,14 @@ impl Block {
         event: &Event<'_>,
         span: Span,
         edits: &mut Edits,
-    ) -> Result<(u64, Option<Match>)> {
+    ) -> JsonResult<(u64, Option<Match>)> {
         let raw = span.of(event.json);
         let mut taken =
-            self.lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, span))?;
+            self.stream.take(raw, cx.scratch).map_err(|what| text_stream::malformed(what, span))?;
         if taken.matched.is_none() {
-            self.lane.close(&mut taken, raw, cx.scratch);
+            self.stream.close(&mut taken, raw, cx.scratch);
         }
-        if !taken.same {
+        if !taken.unchanged {
             edits.replace(span, &cx.scratch.text);
         }
         Ok((taken.start, taken.matched))
@@ -107,11 +113,11 @@ impl Block {
 
     /// Remembers a frame while text is held that came in it.
     pub(super) fn remember(&mut self, event: &Event<'_>, span: Span) {
-        if !self.lane.holds() {
+        if !self.stream.holds() {
             return;
         }
         let (pattern, at) = self.pattern.get_or_insert_default();
-        pattern.set(event, &super::layout::Layout::default());
+        pattern.set(event, &crate::wire::frame::ParsedFrame::default());
         *at = span;
     }
 }

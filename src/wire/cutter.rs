@@ -1,107 +1,18 @@
 //! The public face: bytes in, bytes out.
 #![forbid(unsafe_code)]
 
-use std::fmt;
-use std::str::FromStr;
-
-use super::choices::Choices;
-use super::dialect::anthropic::Anthropic;
-use super::dialect::responses::Responses;
-use super::entries::COLUMNS;
-use super::error::Fault;
+use super::context::Context;
+use super::dialect::{Dialect, Engine};
+use super::error::{Fault, WireError};
 use super::event::{Event, Sink};
-use super::framing::{Frame, Framer, Framing};
+use super::framing::{Frame, Framer};
 use super::json::Span;
-use super::lane::{Lane, Scratch};
-use super::options::{OnMalformed, StopField};
-use super::{Context, Options, WireError, dialect};
+use super::logprobs::COLUMNS;
+use super::options::{OnMalformed, Options, StopField};
+use super::text_stream::{Scratch, TextStream};
 use crate::error::Error;
 use crate::set::StopSet;
 use crate::stream::Match;
-
-/// A provider's way of sending an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// `openai.chat`: chat completions of `OpenAI`, vLLM, `SGLang`, `DeepSeek`, TGI, llama.cpp.
-    OpenAiChat,
-    /// `openai.completions`: the older text completions.
-    OpenAiCompletions,
-    /// `openai.responses`: the Responses API.
-    OpenAiResponses,
-    /// `anthropic.messages`
-    AnthropicMessages,
-    /// `gemini`: `streamGenerateContent?alt=sse`.
-    Gemini,
-    /// `ollama.chat`: `/api/chat`.
-    OllamaChat,
-    /// `ollama.generate`: `/api/generate`.
-    OllamaGenerate,
-    /// `llama.cpp`: the server's own `/completion`.
-    LlamaCpp,
-    /// `tgi`: `/generate_stream` of text-generation-inference.
-    Tgi,
-}
-
-impl Dialect {
-    /// All dialects.
-    pub const ALL: [Self; 9] = [
-        Self::OpenAiChat,
-        Self::OpenAiCompletions,
-        Self::OpenAiResponses,
-        Self::AnthropicMessages,
-        Self::Gemini,
-        Self::OllamaChat,
-        Self::OllamaGenerate,
-        Self::LlamaCpp,
-        Self::Tgi,
-    ];
-
-    /// Its name, such as `openai.chat`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => "openai.chat",
-            Self::OpenAiCompletions => "openai.completions",
-            Self::OpenAiResponses => "openai.responses",
-            Self::AnthropicMessages => "anthropic.messages",
-            Self::Gemini => "gemini",
-            Self::OllamaChat => "ollama.chat",
-            Self::OllamaGenerate => "ollama.generate",
-            Self::LlamaCpp => "llama.cpp",
-            Self::Tgi => "tgi",
-        }
-    }
-}
-
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that is no dialect's; the message lists those there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownDialect(String);
-
-impl fmt::Display for UnknownDialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Dialect::ALL.map(Dialect::name).join(", ");
-        write!(f, "unknown dialect {:?}: there are {names}", self.0)
-    }
-}
-
-impl std::error::Error for UnknownDialect {}
-
-impl FromStr for Dialect {
-    type Err = UnknownDialect;
-
-    fn from_str(name: &str) -> Result<Self, UnknownDialect> {
-        Self::ALL
-            .into_iter()
-            .find(|dialect| dialect.name() == name)
-            .ok_or_else(|| UnknownDialect(name.to_owned()))
-    }
-}
 
 /// A stop that ended a choice, or a block of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +36,8 @@ pub struct Cutter {
     set: StopSet,
     options: Options,
     framer: Framer,
-    engine: Engine,
+    engine: Box<dyn Engine>,
+    dialect: Dialect,
     /// Input that is no whole frame yet.
     pending: Vec<u8>,
     /// Where `pending` begins.
@@ -143,39 +55,32 @@ pub struct Cutter {
     failed: Option<WireError>,
 }
 
-#[derive(Clone, Debug)]
-enum Engine {
-    Choices(Box<Choices>),
-    Anthropic(Box<Anthropic>),
-    Responses(Box<Responses>),
-}
-
 impl Cutter {
     /// A cutter for one answer in `dialect`.
     ///
     /// # Errors
     /// When a stop was given as bytes, or an option contradicts the set.
     pub fn new(dialect: Dialect, stops: &StopSet, options: Options) -> Result<Self, Error> {
-        Lane::new(stops, &options.matching, 0, false, 0)?; // so that no later lane can fail
+        TextStream::new(stops, &options.matching, 0, false, 0)?; // so that no later stream can fail
         if let StopField::Named(name) = &options.stop_field {
             if name.is_empty() {
                 return Err(Error::option(
                     "stop_field is empty: the key that names the stop needs a name".to_owned(),
                 ));
             }
-            if dialect::keys::own(dialect).any(|key| key == name) {
+            if dialect.entry().reserved.split_ascii_whitespace().any(|key| key == name) {
                 return Err(Error::option(format!(
                     "stop_field is {name:?}: {dialect} has a meaning of its own for that key"
                 )));
             }
         }
-        let engine = Engine::new(dialect);
-        let framing = engine.framing();
+        let entry = dialect.entry();
         Ok(Self {
             set: stops.clone(),
             options,
-            framer: Framer::new(framing),
-            engine,
+            framer: Framer::new(entry.framing),
+            engine: (entry.engine)(),
+            dialect,
             pending: Vec::new(),
             frame: 0,
             offset: 0,
@@ -342,7 +247,7 @@ impl Cutter {
         out: &mut Vec<u8>,
         last: bool,
     ) -> Result<(), Fault> {
-        let framing = self.engine.framing();
+        let framing = self.dialect.entry().framing;
         let Some(first) = frame.data else {
             return self.with_engine(out, |engine, cx| {
                 if frame.error {
@@ -369,7 +274,18 @@ impl Cutter {
             }
         };
         let event = Event { frame: bytes, json, data, error: frame.error };
-        let result = match self.with_engine(out, |engine, cx| engine.event(cx, &event)) {
+        let result = self.with_engine(out, |engine, cx| match json.trim_ascii() {
+            [b'{', ..] => engine.event(cx, &event),
+            b"[DONE]" => {
+                engine.done(cx, &event);
+                Ok(())
+            }
+            _ => {
+                cx.sink.pass(&event);
+                Ok(())
+            }
+        });
+        let result = match result {
             Err(Fault::Malformed(_)) if self.options.on_malformed == OnMalformed::Pass => self
                 .with_engine(out, |_, cx| {
                     cx.sink.pass(&event);
@@ -387,19 +303,19 @@ impl Cutter {
     fn with_engine<T>(
         &mut self,
         out: &mut Vec<u8>,
-        work: impl FnOnce(&mut Engine, &mut Context<'_>) -> Result<T, Fault>,
+        work: impl FnOnce(&mut dyn Engine, &mut Context<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let mut cx = Context {
             set: &self.set,
             options: &self.options,
             scratch: &mut self.scratch,
             entries: &mut self.entries,
-            sink: Sink { out, framing: self.engine.framing(), open: &mut self.open },
+            sink: Sink { out, framing: self.dialect.entry().framing, open: &mut self.open },
             matches: &mut self.matches,
             ended: &mut self.ended,
             cut: &mut self.cut,
         };
-        work(&mut self.engine, &mut cx)
+        work(self.engine.as_mut(), &mut cx)
     }
 
     /// The stream cannot be read on: what is held leaves, as at an error of the upstream.
@@ -416,61 +332,5 @@ impl Cutter {
 
     fn error(&self, fault: Fault) -> WireError {
         WireError { fault, frame: self.frame, offset: self.offset }
-    }
-}
-
-impl Engine {
-    fn new(dialect: Dialect) -> Self {
-        let shape = match dialect {
-            Dialect::OpenAiResponses => return Self::Responses(Box::default()),
-            Dialect::AnthropicMessages => return Self::Anthropic(Box::default()),
-            Dialect::OpenAiChat => &dialect::openai_chat::SHAPE,
-            Dialect::OpenAiCompletions => &dialect::openai_completions::SHAPE,
-            Dialect::Gemini => &dialect::gemini::SHAPE,
-            Dialect::OllamaChat => &dialect::ollama::CHAT,
-            Dialect::OllamaGenerate => &dialect::ollama::GENERATE,
-            Dialect::LlamaCpp => &dialect::llama_cpp::SHAPE,
-            Dialect::Tgi => &dialect::tgi::SHAPE,
-        };
-        Self::Choices(Box::new(Choices::new(shape)))
-    }
-
-    fn framing(&self) -> Framing {
-        match self {
-            Self::Choices(engine) => engine.shape().framing,
-            Self::Anthropic(_) | Self::Responses(_) => Framing::Events,
-        }
-    }
-
-    fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
-        match self {
-            Self::Choices(engine) => engine.event(cx, event),
-            Self::Anthropic(engine) => engine.event(cx, event),
-            Self::Responses(engine) => engine.event(cx, event),
-        }
-    }
-
-    fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
-        match self {
-            Self::Choices(engine) => engine.body(cx, event),
-            Self::Anthropic(engine) => engine.body(cx, event),
-            Self::Responses(engine) => engine.body(cx, event),
-        }
-    }
-
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        match self {
-            Self::Choices(engine) => engine.finish(cx),
-            Self::Anthropic(engine) => engine.finish(cx),
-            Self::Responses(engine) => engine.finish(cx),
-        }
-    }
-
-    fn fail(&mut self, cx: &mut Context<'_>) {
-        match self {
-            Self::Choices(engine) => engine.fail(cx),
-            Self::Anthropic(engine) => engine.fail(cx),
-            Self::Responses(engine) => engine.fail(cx),
-        }
     }
 }

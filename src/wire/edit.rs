@@ -8,13 +8,13 @@ use super::json::Span;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
     list: Vec<(Span, Span)>,
-    ink: Vec<u8>,
+    arena: Vec<u8>,
 }
 
 impl Edits {
     pub(super) fn clear(&mut self) {
         self.list.clear();
-        self.ink.clear();
+        self.arena.clear();
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -24,13 +24,13 @@ impl Edits {
     /// Replaces `span` by what `write` appends. An empty span is an insertion; insertions at one
     /// place keep their order.
     pub(super) fn replace_with(&mut self, span: Span, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.ink.len();
-        write(&mut self.ink);
-        self.list.push((span, Span { start, end: self.ink.len() }));
+        let start = self.arena.len();
+        write(&mut self.arena);
+        self.list.push((span, Span { start, end: self.arena.len() }));
     }
 
     pub(super) fn replace(&mut self, span: Span, bytes: &[u8]) {
-        self.replace_with(span, |ink| ink.extend_from_slice(bytes));
+        self.replace_with(span, |arena| arena.extend_from_slice(bytes));
     }
 
     pub(super) fn insert(&mut self, at: usize, bytes: &[u8]) {
@@ -48,12 +48,12 @@ impl Edits {
         self.list
             .sort_by_key(|(span, _)| (span.start, !span.is_empty(), std::cmp::Reverse(span.end)));
         let mut at = 0;
-        for (span, ink) in &self.list {
+        for (span, arena) in &self.list {
             if span.start < at {
                 continue;
             }
             out.extend_from_slice(json.get(at..span.start).unwrap_or(&[]));
-            out.extend_from_slice(ink.of(&self.ink));
+            out.extend_from_slice(arena.of(&self.arena));
             at = span.end;
         }
         out.extend_from_slice(json.get(at..).unwrap_or(&[]));

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::edit::Edits;
+use super::frame::ParsedFrame;
 use super::framing::Framing;
 use super::json::Span;
-use super::layout::Layout;
 
 /// A frame with data.
 #[derive(Clone, Copy, Debug)]
@@ -112,11 +112,11 @@ pub(super) struct Pattern {
     pub(super) before: Vec<u8>,
     pub(super) json: Vec<u8>,
     pub(super) after: Vec<u8>,
-    pub(super) layout: Layout,
+    pub(super) parsed: ParsedFrame,
 }
 
 impl Pattern {
-    pub(super) fn set(&mut self, event: &Event<'_>, layout: &Layout) {
+    pub(super) fn set(&mut self, event: &Event<'_>, parsed: &ParsedFrame) {
         for (buffer, bytes) in [
             (&mut self.before, event.before()),
             (&mut self.json, event.json),
@@ -125,6 +125,6 @@ impl Pattern {
             buffer.clear();
             buffer.extend_from_slice(bytes);
         }
-        self.layout.clone_from(layout);
+        self.parsed.clone_from(parsed);
     }
 }

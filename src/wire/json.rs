@@ -41,15 +41,20 @@ pub(super) struct Malformed {
     pub(super) at: usize,
 }
 
-pub(super) type Result<T> = std::result::Result<T, Malformed>;
+pub(super) type JsonResult<T> = Result<T, Malformed>;
 
-/// What a reading looked at and what it skipped, for [`Template`](super::template::Template).
+/// What a reading looked at and what it skipped, for the template of a frame.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     /// Strings nobody looked at, between their quotes.
     pub(super) skipped: Vec<Span>,
     /// Strings and numbers that were looked at.
     pub(super) read: Vec<Span>,
+}
+
+impl Notes {
+    /// Frames beyond this are not worth a template, so that no notes are taken of them either.
+    pub(super) const LONGEST_FRAME: usize = 16 << 10;
 }
 
 /// A position in one JSON text.
@@ -80,7 +85,7 @@ impl<'a> Cursor<'a> {
         notes.skipped.clear();
         notes.read.clear();
         // Of a frame that no template is made of, none are needed.
-        let notes = (json.len() <= super::template::LONGEST).then_some(notes);
+        let notes = (json.len() <= Notes::LONGEST_FRAME).then_some(notes);
         Self { json, at: 0, notes }
     }
 
@@ -97,7 +102,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    fn fail<T>(&self, what: &'static str) -> Result<T> {
+    fn fail<T>(&self, what: &'static str) -> JsonResult<T> {
         Err(Malformed { what, at: self.at.min(self.json.len()) })
     }
 
@@ -131,8 +136,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn object(
         &mut self,
-        mut field: impl FnMut(&mut Self, &[u8]) -> Result<()>,
-    ) -> Result<Span> {
+        mut field: impl FnMut(&mut Self, &[u8]) -> JsonResult<()>,
+    ) -> JsonResult<Span> {
         let start = self.open(b'{', "an object is expected here")?;
         if self.peek() == b'}' {
             self.at += 1;
@@ -171,8 +176,8 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(super) fn array(
         &mut self,
-        mut element: impl FnMut(&mut Self, usize) -> Result<()>,
-    ) -> Result<Span> {
+        mut element: impl FnMut(&mut Self, usize) -> JsonResult<()>,
+    ) -> JsonResult<Span> {
         let start = self.open(b'[', "an array is expected here")?;
         if self.peek() == b']' {
             self.at += 1;
@@ -191,7 +196,7 @@ impl<'a> Cursor<'a> {
         Ok(Span { start, end: self.at })
     }
 
-    fn open(&mut self, bracket: u8, what: &'static str) -> Result<usize> {
+    fn open(&mut self, bracket: u8, what: &'static str) -> JsonResult<usize> {
         if self.peek() != bracket {
             return self.fail(what);
         }
@@ -201,7 +206,7 @@ impl<'a> Cursor<'a> {
 
     /// The string here, looked at: the span between its quotes.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Span> {
+    pub(super) fn string(&mut self) -> JsonResult<Span> {
         let span = self.any_string()?;
         if let Some(notes) = &mut self.notes {
             notes.read.push(span);
@@ -210,7 +215,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn any_string(&mut self) -> Result<Span> {
+    fn any_string(&mut self) -> JsonResult<Span> {
         if self.peek() != b'"' {
             return self.fail("a string is expected here");
         }
@@ -224,7 +229,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn skip_string(&mut self) -> Result<Span> {
+    fn skip_string(&mut self) -> JsonResult<Span> {
         let span = self.any_string()?;
         if let Some(notes) = &mut self.notes {
             notes.skipped.push(span);
@@ -232,12 +237,10 @@ impl<'a> Cursor<'a> {
         Ok(span)
     }
 
-    /// The string here, or `None` for any other value, which is skipped.
-    #[inline]
     /// A string that says why a text ended. Servers that have nothing to say yet send `""`,
     /// `"null"` or a word for it, where others send null. Gives the whole value, and whether it
     /// says something.
-    pub(super) fn reason(&mut self, nothing: &[&[u8]]) -> Result<(Span, bool)> {
+    pub(super) fn reason(&mut self, nothing: &[&[u8]]) -> JsonResult<(Span, bool)> {
         if self.kind() != Kind::String {
             return Ok((self.skip()?, false));
         }
@@ -246,13 +249,15 @@ impl<'a> Cursor<'a> {
         Ok((inside.quoted(), !said.is_empty() && !nothing.contains(&&*said)))
     }
 
-    pub(super) fn string_or_skip(&mut self) -> Result<Option<Span>> {
+    /// The string here, or `None` for any other value, which is skipped.
+    #[inline]
+    pub(super) fn string_or_skip(&mut self) -> JsonResult<Option<Span>> {
         if self.peek() == b'"' { self.string().map(Some) } else { self.skip().map(|_| None) }
     }
 
     /// Passes over any value.
     #[inline]
-    pub(super) fn skip(&mut self) -> Result<Span> {
+    pub(super) fn skip(&mut self) -> JsonResult<Span> {
         match self.peek() {
             b'"' => self.skip_string().map(Span::quoted),
             b'{' | b'[' => self.skip_nested(),
@@ -273,7 +278,7 @@ impl<'a> Cursor<'a> {
 
     /// Passes over an object or array by counting brackets, without recursion: nesting costs no
     /// stack.
-    fn skip_nested(&mut self) -> Result<Span> {
+    fn skip_nested(&mut self) -> JsonResult<Span> {
         let start = self.at;
         let mut depth = 0usize;
         loop {
@@ -305,7 +310,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A number that fits; any other value is malformed.
-    pub(super) fn number(&mut self) -> Result<u32> {
+    pub(super) fn number(&mut self) -> JsonResult<u32> {
         let at = self.at;
         let span = self.skip()?;
         if let Some(notes) = &mut self.notes {
@@ -319,7 +324,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Only white space is left.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(super) fn end(&mut self) -> JsonResult<()> {
         if self.peek() == 0 && self.at >= self.json.len() {
             Ok(())
         } else {
@@ -396,7 +401,7 @@ pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {
 
 /// Sets a field once: a second value for the same key is malformed, since parsers differ in which
 /// one they take.
-pub(super) fn once<T>(field: &mut Option<T>, value: T, at: usize) -> Result<()> {
+pub(super) fn once<T>(field: &mut Option<T>, value: T, at: usize) -> JsonResult<()> {
     if field.replace(value).is_some() {
         return Err(Malformed {
             what: "a key the cutter has to read stands here for the second time",
@@ -410,7 +415,7 @@ pub(super) fn once<T>(field: &mut Option<T>, value: T, at: usize) -> Result<()> 
 mod tests {
     use super::*;
 
-    fn skip(json: &str) -> Result<Span> {
+    fn skip(json: &str) -> JsonResult<Span> {
         let mut cursor = Cursor::new(json.as_bytes());
         let span = cursor.skip()?;
         cursor.end()?;

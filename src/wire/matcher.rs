@@ -7,7 +7,7 @@ use crate::stream::{self, Advance, Match, StreamOptions};
 
 /// What a chunk lets out.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct Released {
     /// Characters that may leave: of those held before, then of the chunk.
     pub(super) emitted: usize,
     /// The whole chunk may leave.
@@ -15,7 +15,7 @@ pub(super) struct Step {
     pub(super) matched: Option<Match>,
 }
 
-impl Step {
+impl Released {
     #[inline]
     fn of(advance: Advance, units: usize) -> Self {
         let Advance { released, passed, matched, .. } = advance;
@@ -25,31 +25,31 @@ impl Step {
 
 /// One message text's matcher.
 #[derive(Clone, Debug)]
-pub(super) struct Matcher {
+pub(super) struct CharMatcher {
     inner: stream::Matcher,
     /// Code points of a chunk that is not ASCII; kept for its allocation.
     codes: Vec<u32>,
 }
 
-impl Matcher {
+impl CharMatcher {
     pub(super) fn new(set: &StopSet, options: &StreamOptions) -> Result<Self, Error> {
         Ok(Self { inner: stream::Matcher::text(set.clone(), options)?, codes: Vec::new() })
     }
 
     /// Reads a chunk and says how many characters may leave.
     #[inline]
-    pub(super) fn advance(&mut self, text: &str) -> Step {
+    pub(super) fn advance(&mut self, text: &str) -> Released {
         if text.is_ascii() {
-            return Step::of(self.inner.advance(text.as_bytes()), text.len());
+            return Released::of(self.inner.advance(text.as_bytes()), text.len());
         }
         self.codes.clear();
         self.codes.extend(text.chars().map(u32::from));
-        Step::of(self.inner.advance(&self.codes), self.codes.len())
+        Released::of(self.inner.advance(&self.codes), self.codes.len())
     }
 
     /// Reads one more U+FFFD as part of the last chunk.
-    pub(super) fn advance_lone_half(&mut self) -> Step {
-        Step::of(self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER)), 1)
+    pub(super) fn advance_lone_half(&mut self) -> Released {
+        Released::of(self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER)), 1)
     }
 
     /// Ends a text: nothing is held any more.

@@ -22,58 +22,32 @@
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! From the ground up: `json`, `edit` and `text` read and change one frame's bytes; `framing` finds
+//! the frames; `text_stream` is one message text with its matcher; `frame` is what was found in a
+//! frame; `dialect` has a file for each dialect and the table of all; `choices` and `blocks` are
+//! what several dialects share; `cutter` is the public face.
 #![forbid(unsafe_code)]
 
 mod blocks;
 mod choices;
+mod context;
 mod cutter;
 mod dialect;
 mod edit;
-mod entries;
 mod error;
 mod event;
+mod frame;
 mod framing;
 mod json;
-mod lane;
-mod layout;
+mod logprobs;
 mod matcher;
 mod options;
 mod template;
 mod text;
+mod text_stream;
 
-pub use cutter::{Cutter, Dialect, UnknownDialect, WireMatch};
+pub use cutter::{Cutter, WireMatch};
+pub use dialect::{Dialect, UnknownDialect};
 pub use error::WireError;
 pub use options::{OnError, OnMalformed, OnMatch, Options, StopField};
-
-use entries::COLUMNS;
-use error::Fault;
-use event::Sink;
-use lane::Scratch;
-use layout::Part;
-
-use crate::set::StopSet;
-use crate::stream::Match;
-
-/// What an engine needs besides its own state while it reads an event.
-struct Context<'a> {
-    set: &'a StopSet,
-    options: &'a Options,
-    scratch: &'a mut Scratch,
-    entries: &'a mut [Vec<u8>; COLUMNS],
-    sink: Sink<'a>,
-    matches: &'a mut Vec<WireMatch>,
-    ended: &'a mut bool,
-    cut: &'a mut bool,
-}
-
-impl Context<'_> {
-    /// The end of the stream has been written here: nothing of the upstream follows it.
-    fn end_here(&mut self) {
-        *self.ended = true;
-        *self.cut = true;
-    }
-
-    fn record(&mut self, choice: u32, block: Option<u32>, part: Part, found: Match) {
-        self.matches.push(WireMatch { choice, block, reasoning: part == Part::Reasoning, found });
-    }
-}

@@ -14,9 +14,6 @@
 
 use super::json::{Notes, Span, end_of_string};
 
-/// Frames beyond this are not worth a copy.
-pub(super) const LONGEST: usize = 16 << 10;
-
 /// A frame with more varying values than this is quicker to read.
 const MOST_HOLES: usize = 16;
 
@@ -45,7 +42,7 @@ impl Template {
         notes: &mut Notes,
     ) {
         self.forget();
-        if json.len() > LONGEST {
+        if json.len() > Notes::LONGEST_FRAME {
             return;
         }
         self.json.extend_from_slice(json);
@@ -70,7 +67,7 @@ impl Template {
         loop {
             match self.compare(json, texts) {
                 Ok(()) => return true,
-                Err(at) if self.dig(at) => {}
+                Err(at) if self.add_hole(at) => {}
                 Err(_) => return false,
             }
         }
@@ -103,7 +100,7 @@ impl Template {
 
     /// Makes a hole of the skipped value at `at`, if there is one.
     #[cold]
-    fn dig(&mut self, at: usize) -> bool {
+    fn add_hole(&mut self, at: usize) -> bool {
         if self.holes.len() >= MOST_HOLES {
             return false;
         }
@@ -151,8 +148,8 @@ fn common(one: &[u8], other: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::json::{Cursor, Kind};
     use super::*;
+    use crate::wire::json::{Cursor, Kind};
 
     /// Reads `text`, and looks at `index` and at all keys; the rest is skipped.
     fn read(json: &[u8]) -> (Span, Notes) {

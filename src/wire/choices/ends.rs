@@ -2,32 +2,34 @@
 //! ended before it.
 #![forbid(unsafe_code)]
 
-use super::super::event::Event;
-use super::super::json::Span;
-use super::super::layout::{Choice, End, Layout};
-use super::super::options::{OnMatch, StopField};
-use super::super::{Context, text};
 use super::Choices;
-use super::taking::{Found, Turn};
+use super::feed::{ChoiceFrame, PartMatch};
+use crate::wire::context::Context;
+use crate::wire::dialect::spec::Finish;
+use crate::wire::event::Event;
+use crate::wire::frame::{Choice, ParsedFrame};
+use crate::wire::json::Span;
+use crate::wire::options::{OnMatch, StopField};
+use crate::wire::text;
 
 impl Choices {
     /// Writes the end of a choice into the frame in which its stop was completed.
     pub(super) fn end(
         &mut self,
         cx: &mut Context<'_>,
-        turn: &Turn<'_>,
+        frame: &ChoiceFrame<'_>,
         state: usize,
-        found: &Found,
+        found: &PartMatch,
     ) {
         let stop = found.found.index;
         self.states[state].matched = Some(stop);
-        cx.record(turn.choice.index, None, found.part, found.found.clone());
-        let waits = self.shape.ends_last
+        cx.record(frame.choice.index, None, found.part, found.found.clone());
+        let waits = self.spec.ends_last
             && cx.options.on_match == OnMatch::Drain
-            && !turn.choice.finished
-            && !turn.whole;
+            && !frame.choice.finished
+            && !frame.whole;
         if !waits {
-            self.write_end(cx, turn.event.json, turn.choice, state, stop);
+            self.write_end(cx, frame.event.json, frame.choice, state, stop);
         }
     }
 
@@ -44,13 +46,17 @@ impl Choices {
         text::encode_stop(cx.set, stop, &mut cx.scratch.text);
         let field = match &cx.options.stop_field {
             StopField::Family if self.matched_stop => Some("matched_stop"),
-            StopField::Family => self.shape.field,
+            StopField::Family => self.spec.field,
             StopField::Named(name) => Some(name.as_str()),
             StopField::Off => None,
         };
-        let end =
-            End { stop: &cx.scratch.text, field, said: state.content.said(), frames: state.frames };
-        (self.shape.end)(json, choice, &end, &mut self.edits);
+        let end = Finish {
+            stop: &cx.scratch.text,
+            field,
+            emitted: state.content.emitted(),
+            frames: state.frames,
+        };
+        (self.spec.end)(json, choice, &end, &mut self.edits);
     }
 
     /// The upstream's own last frame of a choice that ended long ago: its figures stay, its text
@@ -59,28 +65,28 @@ impl Choices {
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        layout: &Layout,
+        parsed: &ParsedFrame,
         position: usize,
         state: usize,
         stop: usize,
     ) {
         for text in
-            layout.texts.iter().filter(|text| text.choice == position && !text.span.is_empty())
+            parsed.texts.iter().filter(|text| text.choice == position && !text.span.is_empty())
         {
             self.edits.delete(text.span);
         }
-        let Some(choice) = layout.choices.get(position) else { return };
+        let Some(choice) = parsed.choices.get(position) else { return };
         self.write_end(cx, event.json, choice, state, stop);
     }
 
     /// Writes the frame without the choices that had ended before it.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>, event: &Event<'_>, layout: &Layout) {
+    pub(super) fn write(&mut self, cx: &mut Context<'_>, event: &Event<'_>, parsed: &ParsedFrame) {
         if !self.keep.contains(&false) {
             return cx.sink.edited(event, &mut self.edits);
         }
-        let Some(list) = layout.list else { return };
+        let Some(list) = parsed.list else { return };
         if !self.keep.contains(&true) {
-            if layout.usage && cx.options.on_match == OnMatch::Drain {
+            if parsed.usage && cx.options.on_match == OnMatch::Drain {
                 self.edits.clear();
                 self.edits.replace(list, b"[]");
                 cx.sink.edited(event, &mut self.edits);
@@ -90,7 +96,7 @@ impl Choices {
         // A run of dropped choices goes with one comma: the one before the run, or behind it at the
         // front of the list.
         let (mut from, mut to, mut front) = (list.start + 1, list.start + 1, true);
-        for (choice, keep) in layout.choices.iter().zip(&self.keep) {
+        for (choice, keep) in parsed.choices.iter().zip(&self.keep) {
             if *keep {
                 let to = if front { choice.span.start } else { to };
                 if to > from {

@@ -2,27 +2,30 @@
 //! in place.
 #![forbid(unsafe_code)]
 
-mod alike;
 mod ends;
-mod taking;
+mod fast_path;
+mod feed;
 
-use self::alike::Alike;
-use self::taking::Turn;
-use super::edit::Edits;
-use super::event::{Event, Pattern};
-use super::json::Span;
-use super::lane::{self, Lane, Taken};
-use super::layout::{Layout, Make, Part, Shape, Text};
-use super::options::{OnError, OnMatch};
-use super::template::Template;
-use super::{Context, Fault};
+use self::fast_path::FastPath;
+use self::feed::ChoiceFrame;
+use crate::wire::context::Context;
+use crate::wire::dialect::Engine;
+use crate::wire::dialect::spec::{NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::error::Fault;
+use crate::wire::event::{Event, Pattern};
+use crate::wire::frame::{ParsedFrame, Part, Text};
+use crate::wire::json::Span;
+use crate::wire::options::{OnError, OnMatch};
+use crate::wire::template::Template;
+use crate::wire::text_stream::{self, Step, TextStream};
 
 /// The state of all choices of one response.
 #[derive(Clone, Debug)]
 pub(super) struct Choices {
-    shape: &'static Shape,
-    states: Vec<State>,
-    layout: Layout,
+    spec: &'static Spec,
+    states: Vec<ChoiceState>,
+    parsed: ParsedFrame,
     edits: Edits,
     /// Which choices of the frame being read stay in it.
     keep: Vec<bool>,
@@ -31,20 +34,20 @@ pub(super) struct Choices {
     pattern: Pattern,
     /// What the last frame that was read has in common with the next one.
     template: Template,
-    alike: Alike,
+    fast: FastPath,
     /// Where the texts of a frame stand that is like it.
     texts: Vec<Span>,
     /// The text of the frame being read, if it was taken before the frame was read.
-    taken: Option<Taken>,
-    /// Text of a choice leaves under `matched_stop`, not `stop_reason`.
+    taken: Option<Step>,
+    /// The stop is named under `matched_stop`, not `stop_reason`.
     matched_stop: bool,
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct ChoiceState {
     index: u32,
-    content: Lane,
-    reasoning: Option<Lane>,
+    content: TextStream,
+    reasoning: Option<TextStream>,
     /// The stop that ended it.
     matched: Option<usize>,
     /// That end was written.
@@ -54,8 +57,8 @@ struct State {
     frames: u64,
 }
 
-impl State {
-    fn lane(&mut self, part: Part) -> Option<&mut Lane> {
+impl ChoiceState {
+    fn stream(&mut self, part: Part) -> Option<&mut TextStream> {
         match part {
             Part::Content | Part::Border => Some(&mut self.content),
             Part::Reasoning => self.reasoning.as_mut(),
@@ -63,80 +66,114 @@ impl State {
     }
 
     fn holds(&self) -> bool {
-        self.content.holds() || self.reasoning.as_ref().is_some_and(Lane::holds)
+        self.content.holds() || self.reasoning.as_ref().is_some_and(TextStream::holds)
     }
 }
 
-impl Choices {
-    pub(super) fn new(shape: &'static Shape) -> Self {
-        Self {
-            shape,
-            states: Vec::new(),
-            layout: Layout::default(),
-            edits: Edits::default(),
-            keep: Vec::new(),
-            pattern: Pattern::default(),
-            template: Template::default(),
-            alike: Alike::default(),
-            texts: Vec::new(),
-            taken: None,
-            matched_stop: false,
-        }
-    }
-
-    pub(super) fn shape(&self) -> &'static Shape {
-        self.shape
-    }
-
+impl Engine for Choices {
     /// Reads one event of a stream and writes what becomes of it.
-    pub(super) fn event(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
-        if self.shape.done && event.json.trim_ascii() == b"[DONE]" {
-            self.flush(cx, false);
-            cx.sink.pass(event);
-            *cx.ended = true;
-            return Ok(());
-        }
-        if event.json.first() != Some(&b'{') {
-            cx.sink.pass(event);
-            return Ok(());
-        }
-        if self.pass_alike(cx, event) {
+    fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
+        if self.pass_fast(cx, event) {
             return Ok(());
         }
         self.read(cx, event, false)
     }
 
     /// Reads the answer to a request that does not stream.
-    pub(super) fn body(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
+    fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
         self.read(cx, event, true)
     }
 
-    fn read(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-        whole: bool,
-    ) -> std::result::Result<(), Fault> {
-        let mut layout = std::mem::take(&mut self.layout);
-        layout.clear();
+    fn done(&mut self, cx: &mut Context<'_>, event: &Event<'_>) {
+        if self.spec.done {
+            self.flush(cx, false);
+            *cx.ended = true;
+        }
+        cx.sink.pass(event);
+    }
+
+    /// The input is over: what is held leaves, and a drained stream whose upstream broke off gets
+    /// its end.
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.flush(cx, false);
+        if *cx.ended || !self.is_over(cx) || self.states.iter().all(|state| state.matched.is_none())
+        {
+            return;
+        }
+        let mut pattern = std::mem::take(&mut self.pattern);
+        let original = pattern.clone();
+        for state in 0..self.states.len() {
+            let Some(stop) = self.states[state].matched.filter(|_| !self.states[state].closed)
+            else {
+                continue;
+            };
+            self.edits.clear();
+            let stream = &self.states[state].content;
+            let make = NewFrame {
+                index: self.states[state].index,
+                field: stream.field,
+                part: Part::Content,
+                text: b"",
+                entries: &Default::default(),
+            };
+            (self.spec.make)(&original.json, &original.parsed, &make, &mut self.edits);
+            // The end is written into the choice that was made, so the frame is read again: an edit
+            // cannot stand inside another.
+            pattern.json.clear();
+            self.edits.apply(&original.json, &mut pattern.json);
+            self.edits.clear();
+            let mut parsed = ParsedFrame::default();
+            if (self.spec.scan)(&pattern.json, &mut parsed).is_ok() {
+                if let Some(choice) = parsed.choices.first() {
+                    self.write_end(cx, &pattern.json, choice, state, stop);
+                    cx.sink.made(&pattern, &mut self.edits);
+                }
+            }
+        }
+        self.write_done(cx, &pattern.after);
+        cx.end_here();
+    }
+
+    /// The stream cannot be read on.
+    fn fail(&mut self, cx: &mut Context<'_>) {
+        self.flush(cx, cx.options.on_error == OnError::Drop);
+    }
+
+    fn copy(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl Choices {
+    pub(super) fn new(spec: &'static Spec) -> Self {
+        Self {
+            spec,
+            states: Vec::new(),
+            parsed: ParsedFrame::default(),
+            edits: Edits::default(),
+            keep: Vec::new(),
+            pattern: Pattern::default(),
+            template: Template::default(),
+            fast: FastPath::default(),
+            texts: Vec::new(),
+            taken: None,
+            matched_stop: false,
+        }
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, event: &Event<'_>, whole: bool) -> Result<(), Fault> {
+        let mut parsed = std::mem::take(&mut self.parsed);
+        parsed.clear();
         self.edits.clear();
-        let scan = if whole { self.shape.scan_body } else { self.shape.scan };
-        let result = scan(event.json, &mut layout)
+        let scan = if whole { self.spec.scan_body } else { self.spec.scan };
+        let result = scan(event.json, &mut parsed)
             .map_err(Fault::from)
-            .and_then(|()| self.settle(cx, event, &layout, whole));
+            .and_then(|()| self.settle(cx, event, &parsed, whole));
         self.taken = None;
         if !whole {
-            self.learn(cx, event, &mut layout);
+            self.learn(cx, event, &mut parsed);
         }
-        self.layout = layout;
+        self.parsed = parsed;
         result
     }
 
@@ -144,21 +181,21 @@ impl Choices {
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        layout: &Layout,
+        parsed: &ParsedFrame,
         whole: bool,
-    ) -> std::result::Result<(), Fault> {
-        if (layout.error || event.error) && layout.texts.iter().all(|text| text.span.is_empty()) {
+    ) -> Result<(), Fault> {
+        if (parsed.error || event.error) && parsed.texts.iter().all(|text| text.span.is_empty()) {
             self.flush(cx, cx.options.on_error == OnError::Drop);
             cx.sink.pass(event);
             return Ok(());
         }
-        if layout.texts.len() > 1 {
+        if parsed.texts.len() > 1 {
             // All texts are checked before any is taken, so that a frame that cannot be read
             // changes nothing.
-            for found in &layout.texts {
+            for found in &parsed.texts {
                 cx.scratch
                     .check(found.span.of(event.json))
-                    .map_err(|what| lane::malformed(what, found.span))?;
+                    .map_err(|what| text_stream::malformed(what, found.span))?;
             }
             // Read as one text, each would break the other off; read as two, what is held of one
             // could leave without the other.
@@ -169,7 +206,7 @@ impl Choices {
                     && !b.span.is_empty()
             };
             let mut before: Option<&Text> = None;
-            for text in layout
+            for text in parsed
                 .texts
                 .iter()
                 .filter(|text| cx.options.cut_reasoning && text.part == Part::Reasoning)
@@ -177,39 +214,39 @@ impl Choices {
                 if before.is_some_and(|before| twice(before, text)) {
                     let what =
                         "thoughts under two names in one delta, which cut_reasoning cannot read";
-                    return Err(lane::malformed(what, text.span).into());
+                    return Err(text_stream::malformed(what, text.span).into());
                 }
                 before = Some(text);
             }
         }
         // So are the choices: one more than there may be is found before any text is taken.
-        for choice in &layout.choices {
+        for choice in &parsed.choices {
             self.state(cx, choice.index)?;
         }
         self.keep.clear();
         let mut drained = false;
-        for (position, choice) in layout.choices.iter().enumerate() {
+        for (position, choice) in parsed.choices.iter().enumerate() {
             self.matched_stop |= choice.matched.is_some();
             let state = self.state(cx, choice.index)?;
             self.states[state].finished |= choice.finished;
             if let Some(stop) = self.states[state].matched {
-                let closes = self.shape.ends_last && choice.finished && !self.states[state].closed;
+                let closes = self.spec.ends_last && choice.finished && !self.states[state].closed;
                 if closes {
-                    self.close_drained(cx, event, layout, position, state, stop);
+                    self.close_drained(cx, event, parsed, position, state, stop);
                 }
                 self.keep.push(closes);
                 continue;
             }
             self.keep.push(true);
-            let turn = Turn { event, layout, position, choice, whole };
-            if let Some(found) = self.take(cx, &turn, state)? {
+            let frame = ChoiceFrame { event, parsed, position, choice, whole };
+            if let Some(found) = self.take(cx, &frame, state)? {
                 drained |= cx.options.on_match == OnMatch::Drain;
-                self.end(cx, &turn, state, &found);
+                self.end(cx, &frame, state, &found);
             }
         }
-        self.write(cx, event, layout);
-        if drained || self.states.iter().any(State::holds) {
-            self.pattern.set(event, layout);
+        self.write(cx, event, parsed);
+        if drained || self.states.iter().any(ChoiceState::holds) {
+            self.pattern.set(event, parsed);
         }
         self.check_limits(cx)?;
         if !whole {
@@ -225,16 +262,11 @@ impl Choices {
             return;
         }
         if self.states.iter().all(|state| state.finished) {
-            *cx.ended |= !self.shape.done;
+            *cx.ended |= !self.spec.done;
         } else if cx.options.on_match == OnMatch::Cancel {
             self.write_done(cx, event.after());
             cx.end_here();
         }
-    }
-
-    /// The stream cannot be read on.
-    pub(super) fn fail(&mut self, cx: &mut Context<'_>) {
-        self.flush(cx, cx.options.on_error == OnError::Drop);
     }
 
     fn is_over(&self, cx: &Context<'_>) -> bool {
@@ -244,55 +276,13 @@ impl Choices {
     }
 
     fn write_done(&self, cx: &mut Context<'_>, like: &[u8]) {
-        if self.shape.done {
+        if self.spec.done {
             cx.sink.own(&[b"data: [DONE]"], like);
         }
     }
 
-    /// The input is over: what is held leaves, and a drained stream whose upstream broke off gets
-    /// its end.
-    pub(super) fn finish(&mut self, cx: &mut Context<'_>) {
-        self.flush(cx, false);
-        if *cx.ended || !self.is_over(cx) || self.states.iter().all(|state| state.matched.is_none())
-        {
-            return;
-        }
-        let mut pattern = std::mem::take(&mut self.pattern);
-        let original = pattern.clone();
-        for state in 0..self.states.len() {
-            let Some(stop) = self.states[state].matched.filter(|_| !self.states[state].closed)
-            else {
-                continue;
-            };
-            self.edits.clear();
-            let lane = &self.states[state].content;
-            let make = Make {
-                index: self.states[state].index,
-                field: lane.field,
-                part: Part::Content,
-                text: b"",
-                entries: &Default::default(),
-            };
-            (self.shape.make)(&original.json, &original.layout, &make, &mut self.edits);
-            // The end is written into the choice that was made, so the frame is read again: an edit
-            // cannot stand inside another.
-            pattern.json.clear();
-            self.edits.apply(&original.json, &mut pattern.json);
-            self.edits.clear();
-            let mut layout = Layout::default();
-            if (self.shape.scan)(&pattern.json, &mut layout).is_ok() {
-                if let Some(choice) = layout.choices.first() {
-                    self.write_end(cx, &pattern.json, choice, state, stop);
-                    cx.sink.made(&pattern, &mut self.edits);
-                }
-            }
-        }
-        self.write_done(cx, &pattern.after);
-        cx.end_here();
-    }
-
     /// The state of choice `index`, made when it first turns up.
-    fn state(&mut self, cx: &Context<'_>, index: u32) -> std::result::Result<usize, Fault> {
+    fn state(&mut self, cx: &Context<'_>, index: u32) -> Result<usize, Fault> {
         if let Some(found) = self.states.iter().position(|state| state.index == index) {
             return Ok(found);
         }
@@ -302,13 +292,13 @@ impl Choices {
                 limit: cx.options.max_choices,
             });
         }
-        let lane = |skip, repeats| {
-            Lane::new(cx.set, &cx.options.matching, skip, repeats, cx.options.max_held_bytes)
+        let stream = |skip, repeats| {
+            TextStream::new(cx.set, &cx.options.matching, skip, repeats, cx.options.max_held_bytes)
                 .map_err(Fault::Core)
         };
-        let reasoning = if cx.options.cut_reasoning { Some(lane(0, false)?) } else { None };
-        let content = lane(cx.options.skip_chars, self.shape.repeats)?;
-        self.states.push(State {
+        let reasoning = if cx.options.cut_reasoning { Some(stream(0, false)?) } else { None };
+        let content = stream(cx.options.skip_chars, self.spec.repeats)?;
+        self.states.push(ChoiceState {
             index,
             content,
             reasoning,
@@ -320,7 +310,7 @@ impl Choices {
         Ok(self.states.len() - 1)
     }
 
-    fn check_limits(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
+    fn check_limits(&self, cx: &Context<'_>) -> Result<(), Fault> {
         let held: usize = self
             .states
             .iter()
@@ -332,8 +322,8 @@ impl Choices {
                 limit: cx.options.max_held_bytes,
             });
         }
-        let said: usize = self.states.iter().map(|state| state.content.said().len()).sum();
-        if said > cx.options.max_text_bytes {
+        let emitted: usize = self.states.iter().map(|state| state.content.emitted().len()).sum();
+        if emitted > cx.options.max_text_bytes {
             return Err(Fault::Limit {
                 what: "bytes of text to be repeated at the end (max_text_bytes)",
                 limit: cx.options.max_text_bytes,

@@ -7,26 +7,39 @@
 //! signatures pass; `thinking_delta` is read on demand.
 #![forbid(unsafe_code)]
 
-use super::super::blocks::{Block, Blocks};
-use super::super::edit::Edits;
-use super::super::event::Event;
-use super::super::json::{Cursor, Kind, Malformed, Result, Span, once, word};
-use super::super::layout::{MOST, Part};
-use super::super::options::{OnError, OnMatch, StopField};
-use super::super::{Context, Fault, text};
 use super::put;
 use crate::stream::Match;
+use crate::wire::blocks::{Block, Blocks};
+use crate::wire::context::Context;
+use crate::wire::dialect::{Engine, Entry};
+use crate::wire::edit::Edits;
+use crate::wire::error::Fault;
+use crate::wire::event::Event;
+use crate::wire::frame::{MOST, Part};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, Malformed, Span, once, word};
+use crate::wire::options::{OnError, OnMatch, StopField};
+use crate::wire::text;
+
+pub(super) static DIALECT: Entry = Entry {
+    name: "anthropic.messages",
+    framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Anthropic::default()),
+};
+
+const RESERVED: &str = "id type role model content container stop_reason stop_sequence usage";
 
 /// The state of one message.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Anthropic {
+pub(crate) struct Anthropic {
     blocks: Blocks,
     edits: Edits,
     /// The block in which a stop was found, and the stop, raw.
     matched: Option<(u32, Vec<u8>)>,
     /// Ends of the message that have been written since.
     block_closed: bool,
-    told: bool,
+    reason_sent: bool,
     /// The last `output_tokens` seen, as the number stood there.
     output_tokens: Vec<u8>,
     /// The line ends of the stream's first event.
@@ -35,7 +48,7 @@ pub(in super::super) struct Anthropic {
 
 /// What one event says.
 #[derive(Default)]
-struct Found {
+struct ScannedEvent {
     kind: Option<Span>,
     index: u32,
     /// `delta` or `content_block`: its type and text.
@@ -47,8 +60,8 @@ struct Found {
     output_tokens: Option<Span>,
 }
 
-fn scan(json: &[u8]) -> Result<Found> {
-    let mut found = Found::default();
+fn scan(json: &[u8]) -> JsonResult<ScannedEvent> {
+    let mut found = ScannedEvent::default();
     let mut cursor = Cursor::new(json);
     cursor.object(|cursor, key| {
         match (key, cursor.kind()) {
@@ -75,7 +88,7 @@ fn scan(json: &[u8]) -> Result<Found> {
     Ok(found)
 }
 
-fn piece(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
+fn piece(cursor: &mut Cursor<'_>, found: &mut ScannedEvent) -> JsonResult<()> {
     cursor.object(|cursor, key| {
         let slot = match key {
             b"type" => &mut found.piece,
@@ -100,7 +113,7 @@ fn piece(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-fn usage(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
+fn usage(cursor: &mut Cursor<'_>, found: &mut ScannedEvent) -> JsonResult<()> {
     cursor.object(|cursor, key| {
         let span = cursor.skip()?;
         if key == b"output_tokens" {
@@ -111,16 +124,8 @@ fn usage(cursor: &mut Cursor<'_>, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-impl Anthropic {
-    pub(in super::super) fn event(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
-        if event.json.first() != Some(&b'{') {
-            cx.sink.pass(event);
-            return Ok(());
-        }
+impl Engine for Anthropic {
+    fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
         let found = scan(event.json)?;
         self.edits.clear();
         if self.after.is_empty() {
@@ -141,9 +146,9 @@ impl Anthropic {
             b"message_delta" => {
                 self.flush(cx);
                 if let Some((_, stop)) = &self.matched {
-                    tell(event.json, &found, stop, &mut self.edits);
+                    name_stop(event.json, &found, stop, &mut self.edits);
                     add_field(cx, found.stop_sequence.or(found.stop_reason), stop, &mut self.edits);
-                    self.told = true;
+                    self.reason_sent = true;
                 }
                 cx.sink.edited(event, &mut self.edits);
             }
@@ -162,12 +167,104 @@ impl Anthropic {
         Ok(())
     }
 
+    /// The answer to a request that does not stream: blocks in `content`.
+    fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
+        let mut whole = ScannedEvent::default();
+        let mut blocks: Vec<(Span, ScannedEvent)> = Vec::new();
+        let mut list = None;
+        let mut cursor = Cursor::new(event.json);
+        cursor.object(|cursor, key| match (key, cursor.kind()) {
+            (b"content", Kind::Array) => {
+                let span = cursor.array(|cursor, _| {
+                    let mut found = ScannedEvent::default();
+                    if cursor.kind() != Kind::Object {
+                        return cursor.skip().map(|_| ());
+                    }
+                    let start = cursor.position();
+                    if blocks.len() >= MOST {
+                        return Err(Malformed { what: "more than 1024 content blocks", at: start });
+                    }
+                    piece(cursor, &mut found)?;
+                    blocks.push((Span { start, end: cursor.position() }, found));
+                    Ok(())
+                })?;
+                once(&mut list, span, span.start)
+            }
+            (b"stop_reason" | b"stop_sequence", _) => {
+                let slot = if key == b"stop_reason" {
+                    &mut whole.stop_reason
+                } else {
+                    &mut whole.stop_sequence
+                };
+                let span = cursor.skip()?;
+                once(slot, span, span.start)
+            }
+            _ => cursor.skip().map(|_| ()),
+        })?;
+        cursor.end()?;
+        let list = list.unwrap_or_default();
+        for (index, (span, found)) in blocks.iter().enumerate() {
+            let reasoning = match &*word(event.json, found.piece) {
+                b"text" => false,
+                b"thinking" if cx.options.cut_reasoning => true,
+                _ => continue,
+            };
+            let Some(emitted) = (if reasoning { found.thinking } else { found.text }) else {
+                continue;
+            };
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            // One block at a time is open, so a long list costs one matcher.
+            self.blocks.open.clear();
+            let block = self.blocks.get(cx, (0, index, reasoning), false)?;
+            let (_, Some(matched)) = block.take_whole(cx, event, emitted, &mut self.edits)? else {
+                continue;
+            };
+            let mut stop = Vec::new();
+            text::encode_stop(cx.set, matched.index, &mut stop);
+            self.edits.delete(Span { start: span.end, end: list.end - 1 });
+            name_stop(event.json, &whole, &stop, &mut self.edits);
+            add_field(cx, whole.stop_sequence.or(whole.stop_reason), &stop, &mut self.edits);
+            cx.record(
+                0,
+                Some(index),
+                if reasoning { Part::Reasoning } else { Part::Content },
+                matched,
+            );
+            break;
+        }
+        cx.sink.edited(event, &mut self.edits);
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        self.flush(cx);
+        if self.matched.is_some() && !*cx.ended {
+            let after = std::mem::take(&mut self.after);
+            self.end_drained(cx, &after);
+            cx.sink.own(&[b"event: message_stop", b"data: {\"type\":\"message_stop\"}"], &after);
+            cx.end_here();
+        }
+    }
+
+    fn fail(&mut self, cx: &mut Context<'_>) {
+        if cx.options.on_error == OnError::Drop {
+            self.blocks.drop_held();
+        }
+        self.flush(cx);
+    }
+
+    fn copy(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl Anthropic {
     fn read_block(
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        found: &Found,
-    ) -> std::result::Result<(), Fault> {
+        found: &ScannedEvent,
+    ) -> Result<(), Fault> {
         let reasoning = match &*word(event.json, found.piece) {
             b"text_delta" | b"text" => false,
             b"thinking_delta" | b"thinking" if cx.options.cut_reasoning => true,
@@ -246,7 +343,7 @@ impl Anthropic {
             cx.sink.own(&[b"event: content_block_stop", data.as_bytes()], after);
             self.block_closed = true;
         }
-        if !self.told {
+        if !self.reason_sent {
             let mut data =
                 b"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"stop_sequence\",\"stop_sequence\":".to_vec();
             put::quoted(stop, &mut data);
@@ -261,7 +358,7 @@ impl Anthropic {
             });
             data.extend_from_slice(b"}}");
             cx.sink.own(&[b"event: message_delta", &data], after);
-            self.told = true;
+            self.reason_sent = true;
         }
     }
 
@@ -284,11 +381,11 @@ impl Anthropic {
 
     /// What a block holds leaves in a delta made after its last one.
     fn flush_block(&mut self, cx: &mut Context<'_>, block: &mut Block) -> Option<Match> {
-        if !block.lane.holds() {
+        if !block.stream.holds() {
             return None;
         }
         cx.scratch.text.clear();
-        let found = block.lane.flush(&mut cx.scratch.text);
+        let found = block.stream.flush(&mut cx.scratch.text);
         if let Some((pattern, span)) = &block.pattern {
             let mut edits = Edits::default();
             edits.replace(*span, &cx.scratch.text);
@@ -305,109 +402,20 @@ impl Anthropic {
         }
         found
     }
-
-    pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
-        self.flush(cx);
-        if self.matched.is_some() && !*cx.ended {
-            let after = std::mem::take(&mut self.after);
-            self.end_drained(cx, &after);
-            cx.sink.own(&[b"event: message_stop", b"data: {\"type\":\"message_stop\"}"], &after);
-            cx.end_here();
-        }
-    }
-
-    pub(in super::super) fn fail(&mut self, cx: &mut Context<'_>) {
-        if cx.options.on_error == OnError::Drop {
-            self.blocks.drop_held();
-        }
-        self.flush(cx);
-    }
-
-    /// The answer to a request that does not stream: blocks in `content`.
-    pub(in super::super) fn body(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
-        let mut whole = Found::default();
-        let mut blocks: Vec<(Span, Found)> = Vec::new();
-        let mut list = None;
-        let mut cursor = Cursor::new(event.json);
-        cursor.object(|cursor, key| match (key, cursor.kind()) {
-            (b"content", Kind::Array) => {
-                let span = cursor.array(|cursor, _| {
-                    let mut found = Found::default();
-                    if cursor.kind() != Kind::Object {
-                        return cursor.skip().map(|_| ());
-                    }
-                    let start = cursor.position();
-                    if blocks.len() >= MOST {
-                        return Err(Malformed { what: "more than 1024 content blocks", at: start });
-                    }
-                    piece(cursor, &mut found)?;
-                    blocks.push((Span { start, end: cursor.position() }, found));
-                    Ok(())
-                })?;
-                once(&mut list, span, span.start)
-            }
-            (b"stop_reason" | b"stop_sequence", _) => {
-                let slot = if key == b"stop_reason" {
-                    &mut whole.stop_reason
-                } else {
-                    &mut whole.stop_sequence
-                };
-                let span = cursor.skip()?;
-                once(slot, span, span.start)
-            }
-            _ => cursor.skip().map(|_| ()),
-        })?;
-        cursor.end()?;
-        let list = list.unwrap_or_default();
-        for (index, (span, found)) in blocks.iter().enumerate() {
-            let reasoning = match &*word(event.json, found.piece) {
-                b"text" => false,
-                b"thinking" if cx.options.cut_reasoning => true,
-                _ => continue,
-            };
-            let Some(said) = (if reasoning { found.thinking } else { found.text }) else {
-                continue;
-            };
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
-            // One block at a time is open, so a long list costs one matcher.
-            self.blocks.open.clear();
-            let block = self.blocks.get(cx, (0, index, reasoning), false)?;
-            let (_, Some(matched)) = block.take_whole(cx, event, said, &mut self.edits)? else {
-                continue;
-            };
-            let mut stop = Vec::new();
-            text::encode_stop(cx.set, matched.index, &mut stop);
-            self.edits.delete(Span { start: span.end, end: list.end - 1 });
-            tell(event.json, &whole, &stop, &mut self.edits);
-            add_field(cx, whole.stop_sequence.or(whole.stop_reason), &stop, &mut self.edits);
-            cx.record(
-                0,
-                Some(index),
-                if reasoning { Part::Reasoning } else { Part::Content },
-                matched,
-            );
-            break;
-        }
-        cx.sink.edited(event, &mut self.edits);
-        Ok(())
-    }
 }
 
 /// Names the stop in the fields that stand for it.
-fn tell(json: &[u8], found: &Found, stop: &[u8], edits: &mut Edits) {
+fn name_stop(json: &[u8], found: &ScannedEvent, stop: &[u8], edits: &mut Edits) {
     if let Some(reason) = found.stop_reason.filter(|reason| reason.of(json) != b"\"stop_sequence\"")
     {
         edits.replace(reason, b"\"stop_sequence\"");
     }
     match (found.stop_sequence, found.stop_reason) {
-        (Some(sequence), _) => edits.replace_with(sequence, |ink| put::quoted(stop, ink)),
+        (Some(sequence), _) => edits.replace_with(sequence, |arena| put::quoted(stop, arena)),
         (None, Some(reason)) => {
-            edits
-                .replace_with(put::point(reason.end), |ink| put::field("stop_sequence", stop, ink));
+            edits.replace_with(put::point(reason.end), |arena| {
+                put::field("stop_sequence", stop, arena);
+            });
         }
         (None, None) => {}
     }
@@ -415,6 +423,6 @@ fn tell(json: &[u8], found: &Found, stop: &[u8], edits: &mut Edits) {
 
 fn add_field(cx: &Context<'_>, behind: Option<Span>, stop: &[u8], edits: &mut Edits) {
     if let (StopField::Named(name), Some(span)) = (&cx.options.stop_field, behind) {
-        edits.replace_with(put::point(span.end), |ink| put::field(name, stop, ink));
+        edits.replace_with(put::point(span.end), |arena| put::field(name, stop, arena));
     }
 }

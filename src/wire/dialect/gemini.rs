@@ -6,15 +6,28 @@
 //! Parts with `thought: true` are what the model thinks, and a border too.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::COLUMNS;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Malformed, Result, Span, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
 use super::{frame_fields, put};
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, Malformed, Span, once};
+use crate::wire::logprobs::COLUMNS;
 
-pub(in super::super) static SHAPE: Shape = Shape {
+pub(super) static DIALECT: Entry = Entry {
+    name: "gemini",
     framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&SPEC)),
+};
+
+const RESERVED: &str = "content finishReason finishMessage index tokenCount safetyRatings \
+    citationMetadata avgLogprobs logprobsResult groundingAttributions groundingMetadata \
+    urlContextMetadata";
+
+static SPEC: Spec = Spec {
     done: false,
     ends_last: false,
     repeats: false,
@@ -26,18 +39,22 @@ pub(in super::super) static SHAPE: Shape = Shape {
     put_entries,
 };
 
-fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    frame_fields(json, layout, b"candidates", candidate)
+fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    frame_fields(json, parsed, b"candidates", candidate)
 }
 
-fn candidate(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+fn candidate(
+    cursor: &mut Cursor<'_>,
+    choice: &mut Choice,
+    parsed: &mut ParsedFrame,
+) -> JsonResult<()> {
     choice.span = cursor.object(|cursor, key| {
         match key {
             b"index" => choice.index = cursor.number()?,
             b"content" if cursor.kind() == Kind::Object => {
                 let span = cursor.object(|cursor, key| {
                     if key == b"parts" && cursor.kind() == Kind::Array {
-                        parts(cursor, choice, layout)
+                        parts(cursor, choice, parsed)
                     } else {
                         cursor.skip().map(|_| ())
                     }
@@ -66,9 +83,9 @@ fn candidate(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) 
     Ok(())
 }
 
-fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<()> {
-    let first = layout.texts.len();
-    let number = layout.choices.len();
+fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, parsed: &mut ParsedFrame) -> JsonResult<()> {
+    let first = parsed.texts.len();
+    let number = parsed.choices.len();
     let mut ends = Vec::new();
     let list = cursor.array(|cursor, _| {
         let (mut text, mut thought) = (None, false);
@@ -100,12 +117,12 @@ fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> R
             rest: Span::default(),
         };
         if thought || text.is_none() {
-            layout.push_text(border)?;
+            parsed.push_text(border)?;
             ends.push(part.end);
         }
         if let Some(span) = text {
             let part_kind = if thought { Part::Reasoning } else { Part::Content };
-            layout.push_text(Text {
+            parsed.push_text(Text {
                 choice: number,
                 part: part_kind,
                 field: "text",
@@ -122,13 +139,13 @@ fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> R
             at: list.start,
         });
     }
-    for (text, end) in layout.texts.iter_mut().skip(first).zip(ends) {
+    for (text, end) in parsed.texts.iter_mut().skip(first).zip(ends) {
         text.rest = Span { start: end, end: list.end - 1 };
     }
     Ok(())
 }
 
-fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<Span> {
+fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> JsonResult<Span> {
     cursor.object(|cursor, key| {
         let column = match key {
             b"chosenCandidates" => 0,
@@ -144,7 +161,7 @@ fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<Span> {
     })
 }
 
-fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     let at = if let Some(finish) = choice.finish {
         if finish.of(json) != b"\"STOP\"" {
             edits.replace(finish, b"\"STOP\"");
@@ -155,26 +172,28 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
         choice.span.end - 1
     };
     if let Some(field) = end.field {
-        edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));
+        edits.replace_with(put::point(at), |arena| put::field(field, end.stop, arena));
     }
 }
 
-fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(list) = layout.list else { return };
-    edits.replace_with(list, |ink| {
-        ink.extend_from_slice(b"[{\"content\":{\"parts\":[{\"text\":\"");
-        ink.extend_from_slice(make.text);
-        ink.extend_from_slice(if make.part == Part::Reasoning {
+fn make(_: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(list) = parsed.list else { return };
+    edits.replace_with(list, |arena| {
+        arena.extend_from_slice(b"[{\"content\":{\"parts\":[{\"text\":\"");
+        arena.extend_from_slice(make.text);
+        arena.extend_from_slice(if make.part == Part::Reasoning {
             b"\",\"thought\":true}]"
         } else {
             b"\"}]"
         });
-        ink.extend_from_slice(format!(",\"role\":\"model\"}},\"index\":{}", make.index).as_bytes());
+        arena.extend_from_slice(
+            format!(",\"role\":\"model\"}},\"index\":{}", make.index).as_bytes(),
+        );
         if make.has_entries() {
-            ink.extend_from_slice(b",\"logprobsResult\":");
-            ink.extend_from_slice(&result(make.entries));
+            arena.extend_from_slice(b",\"logprobsResult\":");
+            arena.extend_from_slice(&result(make.entries));
         }
-        ink.extend_from_slice(b"}]");
+        arena.extend_from_slice(b"}]");
     });
 }
 

@@ -5,15 +5,28 @@
 //! `stopped_word`, `stopped_eos`, `stopped_limit`; where those stand they are set.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::COLUMNS;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape};
 use super::put;
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, once};
+use crate::wire::logprobs::COLUMNS;
 
-pub(in super::super) static SHAPE: Shape = Shape {
+pub(super) static DIALECT: Entry = Entry {
+    name: "llama.cpp",
     framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&SPEC)),
+};
+
+const RESERVED: &str = "index id_slot content tokens stop stop_type stopping_word stopped_word \
+    stopped_eos stopped_limit model prompt generation_settings truncated has_new_line timings \
+    tokens_predicted tokens_evaluated tokens_cached completion_probabilities probs";
+
+static SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: false,
@@ -29,14 +42,14 @@ const STOP_TYPE: usize = 0;
 const STOPPED_WORD: usize = 1;
 const TOKENS: usize = 2;
 
-fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
+fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut parsed.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| {
         let (slot, wanted) = match key {
             b"content" => {
                 if let Some(span) = cursor.string_or_skip()? {
-                    layout.text(Part::Content, "content", span)?;
+                    parsed.text(Part::Content, "content", span)?;
                 }
                 return Ok(());
             }
@@ -45,7 +58,7 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
                 return Ok(());
             }
             b"error" => {
-                layout.error |= cursor.kind() != Kind::Null;
+                parsed.error |= cursor.kind() != Kind::Null;
                 return cursor.skip().map(|_| ());
             }
             b"stop" => {
@@ -62,13 +75,13 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
         let span = cursor.skip()?;
         if wanted { once(slot, span, span.start) } else { Ok(()) }
     })?;
-    layout.choices.push(choice);
+    parsed.choices.push(choice);
     cursor.end()?;
-    layout.notes = cursor.into_notes();
+    parsed.notes = cursor.into_notes();
     Ok(())
 }
 
-fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     let last = choice.span.end - 1;
     let at = if let Some(finish) = choice.finish {
         if finish.of(json) != b"true" {
@@ -88,19 +101,20 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
         None => edits.insert(at, b",\"stop_type\":\"word\""),
     }
     match choice.stop {
-        Some(word) => edits.replace_with(word, |ink| put::quoted(end.stop, ink)),
+        Some(word) => edits.replace_with(word, |arena| put::quoted(end.stop, arena)),
         None => {
-            edits.replace_with(put::point(at), |ink| put::field("stopping_word", end.stop, ink));
+            edits
+                .replace_with(put::point(at), |arena| put::field("stopping_word", end.stop, arena));
         }
     }
     if let Some(field) = end.field {
-        edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));
+        edits.replace_with(put::point(at), |arena| put::field(field, end.stop, arena));
     }
 }
 
-fn make(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(choice) = layout.choices.first() else { return };
-    for text in &layout.texts {
+fn make(json: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(choice) = parsed.choices.first() else { return };
+    for text in &parsed.texts {
         edits.replace(text.span, make.text);
     }
     if let Some(finish) = choice.finish.filter(|finish| finish.of(json) != b"false") {

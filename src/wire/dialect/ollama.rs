@@ -6,15 +6,33 @@
 //! its own and for a stop string alike, and so does the cutter.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::COLUMNS;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape};
 use super::put;
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, once};
+use crate::wire::logprobs::COLUMNS;
 
-pub(in super::super) static CHAT: Shape = Shape {
+/// `/api/chat`
+pub(super) static CHAT: Entry = Entry {
+    name: "ollama.chat",
     framing: Framing::Lines,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&CHAT_SPEC)),
+};
+
+/// `/api/generate`
+pub(super) static GENERATE: Entry =
+    Entry { name: "ollama.generate", engine: || Box::new(Choices::new(&GENERATE_SPEC)), ..CHAT };
+
+const RESERVED: &str = "model created_at message response thinking done done_reason context \
+    logprobs error total_duration load_duration prompt_eval_count prompt_eval_duration eval_count \
+    eval_duration";
+
+static CHAT_SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: false,
@@ -26,15 +44,15 @@ pub(in super::super) static CHAT: Shape = Shape {
     put_entries,
 };
 
-pub(in super::super) static GENERATE: Shape =
-    Shape { scan: scan_generate, scan_body: scan_generate, make: make_generate, ..CHAT };
+static GENERATE_SPEC: Spec =
+    Spec { scan: scan_generate, scan_body: scan_generate, make: make_generate, ..CHAT_SPEC };
 
-fn scan_chat(json: &[u8], layout: &mut Layout) -> Result<()> {
-    scan(json, layout, |cursor, key, choice, layout| match key {
+fn scan_chat(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    scan(json, parsed, |cursor, key, choice, parsed| match key {
         b"message" if cursor.kind() == Kind::Object => {
             let span = cursor.object(|cursor, key| match key {
-                b"content" => text(cursor, Part::Content, "content", layout),
-                b"thinking" => text(cursor, Part::Reasoning, "thinking", layout),
+                b"content" => text(cursor, Part::Content, "content", parsed),
+                b"thinking" => text(cursor, Part::Reasoning, "thinking", parsed),
                 b"tool_calls" => {
                     choice.calls = Some(cursor.skip()?);
                     Ok(())
@@ -47,10 +65,10 @@ fn scan_chat(json: &[u8], layout: &mut Layout) -> Result<()> {
     })
 }
 
-fn scan_generate(json: &[u8], layout: &mut Layout) -> Result<()> {
-    scan(json, layout, |cursor, key, _, layout| match key {
-        b"response" => text(cursor, Part::Content, "response", layout),
-        b"thinking" => text(cursor, Part::Reasoning, "thinking", layout),
+fn scan_generate(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    scan(json, parsed, |cursor, key, _, parsed| match key {
+        b"response" => text(cursor, Part::Content, "response", parsed),
+        b"thinking" => text(cursor, Part::Reasoning, "thinking", parsed),
         _ => cursor.skip().map(|_| ()),
     })
 }
@@ -59,20 +77,20 @@ fn text(
     cursor: &mut Cursor<'_>,
     part: Part,
     field: &'static str,
-    layout: &mut Layout,
-) -> Result<()> {
+    parsed: &mut ParsedFrame,
+) -> JsonResult<()> {
     match cursor.string_or_skip()? {
-        Some(span) => layout.text(part, field, span),
+        Some(span) => parsed.text(part, field, span),
         None => Ok(()),
     }
 }
 
 fn scan(
     json: &[u8],
-    layout: &mut Layout,
-    mut own: impl FnMut(&mut Cursor<'_>, &[u8], &mut Choice, &mut Layout) -> Result<()>,
-) -> Result<()> {
-    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
+    parsed: &mut ParsedFrame,
+    mut own: impl FnMut(&mut Cursor<'_>, &[u8], &mut Choice, &mut ParsedFrame) -> JsonResult<()>,
+) -> JsonResult<()> {
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut parsed.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| match key {
         b"done" => {
@@ -93,18 +111,18 @@ fn scan(
             once(&mut choice.logprobs, span, span.start)
         }
         b"error" => {
-            layout.error |= cursor.kind() != Kind::Null;
+            parsed.error |= cursor.kind() != Kind::Null;
             cursor.skip().map(|_| ())
         }
-        _ => own(cursor, key, &mut choice, layout),
+        _ => own(cursor, key, &mut choice, parsed),
     })?;
-    layout.choices.push(choice);
+    parsed.choices.push(choice);
     cursor.end()?;
-    layout.notes = cursor.into_notes();
+    parsed.notes = cursor.into_notes();
     Ok(())
 }
 
-fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     let last = choice.span.end - 1;
     match choice.finish {
         Some(finish) if finish.of(json) == b"true" => {}
@@ -121,37 +139,37 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
         edits.replace(calls, b"null");
     }
     if let Some(field) = end.field {
-        edits.replace_with(put::point(at), |ink| put::field(field, end.stop, ink));
+        edits.replace_with(put::point(at), |arena| put::field(field, end.stop, arena));
     }
 }
 
 /// The last line's pattern serves for a text line too: a line of which only the text, the
 /// log-probabilities and the end differ.
-fn make_chat(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(choice) = layout.choices.first() else { return };
+fn make_chat(json: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(choice) = parsed.choices.first() else { return };
     if let Some(message) = choice.holder {
-        edits.replace_with(message, |ink| {
-            ink.extend_from_slice(b"{\"role\":\"assistant\",");
+        edits.replace_with(message, |arena| {
+            arena.extend_from_slice(b"{\"role\":\"assistant\",");
             if make.part == Part::Reasoning {
-                ink.extend_from_slice(b"\"content\":\"\",");
+                arena.extend_from_slice(b"\"content\":\"\",");
             }
-            ink.extend_from_slice(format!("\"{}\":", make.field).as_bytes());
-            put::quoted(make.text, ink);
-            ink.push(b'}');
+            arena.extend_from_slice(format!("\"{}\":", make.field).as_bytes());
+            put::quoted(make.text, arena);
+            arena.push(b'}');
         });
     }
     unfinished(json, choice, make, edits);
 }
 
-fn make_generate(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(choice) = layout.choices.first() else { return };
-    for text in &layout.texts {
+fn make_generate(json: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(choice) = parsed.choices.first() else { return };
+    for text in &parsed.texts {
         edits.replace(text.span, if text.part == make.part { make.text } else { b"" });
     }
     unfinished(json, choice, make, edits);
 }
 
-fn unfinished(json: &[u8], choice: &Choice, make: &Make<'_>, edits: &mut Edits) {
+fn unfinished(json: &[u8], choice: &Choice, make: &NewFrame<'_>, edits: &mut Edits) {
     if let Some(finish) = choice.finish.filter(|finish| finish.of(json) != b"false") {
         edits.replace(finish, b"false");
     }

@@ -6,15 +6,26 @@
 //! `refusal`, `audio`, `tool_calls` are left alone.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::COLUMNS;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, Span, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
 use super::{frame_fields, put};
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, Span, once};
+use crate::wire::logprobs::COLUMNS;
 
-pub(in super::super) static SHAPE: Shape = Shape {
+pub(super) static DIALECT: Entry = Entry {
+    name: "openai.chat",
     framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&SPEC)),
+};
+
+const RESERVED: &str = "index delta message finish_reason logprobs";
+
+static SPEC: Spec = Spec {
     done: true,
     ends_last: false,
     repeats: false,
@@ -26,16 +37,20 @@ pub(in super::super) static SHAPE: Shape = Shape {
     put_entries,
 };
 
-fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    frame_fields(json, layout, b"choices", choice)
+fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    frame_fields(json, parsed, b"choices", choice)
 }
 
-fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+fn choice(
+    cursor: &mut Cursor<'_>,
+    choice: &mut Choice,
+    parsed: &mut ParsedFrame,
+) -> JsonResult<()> {
     choice.span = cursor.object(|cursor, key| {
         match key {
             b"index" => choice.index = cursor.number()?,
             b"delta" | b"message" if cursor.kind() == Kind::Object => {
-                let span = message(cursor, choice, layout)?;
+                let span = message(cursor, choice, parsed)?;
                 once(&mut choice.holder, span, span.start)?;
             }
             b"logprobs" => logprobs(cursor, choice)?,
@@ -49,8 +64,8 @@ fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> 
 fn message(
     cursor: &mut Cursor<'_>,
     choice: &mut Choice,
-    layout: &mut Layout,
-) -> Result<super::super::json::Span> {
+    parsed: &mut ParsedFrame,
+) -> JsonResult<crate::wire::json::Span> {
     cursor.object(|cursor, key| {
         let (part, field) = match key {
             b"content" => (Part::Content, "content"),
@@ -63,10 +78,10 @@ fn message(
             _ => return cursor.skip().map(|_| ()),
         };
         if part == Part::Content && cursor.kind() == Kind::Array {
-            return parts(cursor, layout);
+            return parts(cursor, parsed);
         }
         match cursor.string_or_skip()? {
-            Some(span) => layout.text(part, field, span),
+            Some(span) => parsed.text(part, field, span),
             None => Ok(()),
         }
     })
@@ -75,15 +90,15 @@ fn message(
 /// Content as a list of parts, as Mistral's reasoning models send it: `{"type":"text","text":...}`,
 /// and what they think as `{"type":"thinking","thinking":[{"type":"text",...}]}`. What stands
 /// behind a cut goes, parts and all.
-fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
-    let (first, choice) = (layout.texts.len(), layout.choices.len());
+fn parts(cursor: &mut Cursor<'_>, parsed: &mut ParsedFrame) -> JsonResult<()> {
+    let (first, choice) = (parsed.texts.len(), parsed.choices.len());
     let mut ends = Vec::new();
     let list = cursor.array(|cursor, _| {
         if cursor.kind() != Kind::Object {
             return cursor.skip().map(|_| ());
         }
         let part = cursor.object(|cursor, key| match (key, cursor.kind()) {
-            (b"text", Kind::String) => text(cursor, layout, choice, Part::Content, "content"),
+            (b"text", Kind::String) => text(cursor, parsed, choice, Part::Content, "content"),
             (b"thinking", Kind::Array) => cursor
                 .array(|cursor, _| {
                     if cursor.kind() != Kind::Object {
@@ -91,7 +106,7 @@ fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
                     }
                     let thought = cursor.object(|cursor, key| match (key, cursor.kind()) {
                         (b"text", Kind::String) => {
-                            text(cursor, layout, choice, Part::Reasoning, "reasoning")
+                            text(cursor, parsed, choice, Part::Reasoning, "reasoning")
                         }
                         _ => cursor.skip().map(|_| ()),
                     });
@@ -100,10 +115,10 @@ fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
                 .map(|_| ()),
             _ => cursor.skip().map(|_| ()),
         })?;
-        ends.resize(layout.texts.len() - first, part.end);
+        ends.resize(parsed.texts.len() - first, part.end);
         Ok(())
     })?;
-    for (text, end) in layout.texts.iter_mut().skip(first).zip(ends) {
+    for (text, end) in parsed.texts.iter_mut().skip(first).zip(ends) {
         text.rest = Span { start: end, end: list.end - 1 };
     }
     Ok(())
@@ -111,16 +126,16 @@ fn parts(cursor: &mut Cursor<'_>, layout: &mut Layout) -> Result<()> {
 
 fn text(
     cursor: &mut Cursor<'_>,
-    layout: &mut Layout,
+    parsed: &mut ParsedFrame,
     choice: usize,
     part: Part,
     field: &'static str,
-) -> Result<()> {
+) -> JsonResult<()> {
     let span = cursor.string()?;
-    layout.push_text(Text { choice, part, field, span, rest: Span::default() })
+    parsed.push_text(Text { choice, part, field, span, rest: Span::default() })
 }
 
-fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
+fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> JsonResult<()> {
     let span = if cursor.kind() == Kind::Object {
         cursor.object(|cursor, key| {
             if key == b"content" && cursor.kind() == Kind::Array {
@@ -136,7 +151,7 @@ fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
 }
 
 /// `finish_reason` and the stop's name, which the completions dialect shares.
-pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -> Result<()> {
+pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -> JsonResult<()> {
     match key {
         b"finish_reason" => {
             let (span, finished) = cursor.reason(&[b"null"])?;
@@ -155,7 +170,7 @@ pub(super) fn ending(cursor: &mut Cursor<'_>, key: &[u8], choice: &mut Choice) -
     }
 }
 
-pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+pub(super) fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     let finish = if let Some(finish) = choice.finish {
         // TGI says "stop_sequence" here for a stop of its own; that is its word for the same thing.
         if !matches!(finish.of(json), b"\"stop\"" | b"\"stop_sequence\"") {
@@ -176,27 +191,27 @@ pub(super) fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits
         _ => None,
     };
     match there {
-        Some(stop) => edits.replace_with(stop, |ink| put::quoted(end.stop, ink)),
-        None => edits.replace_with(put::point(finish), |ink| put::field(field, end.stop, ink)),
+        Some(stop) => edits.replace_with(stop, |arena| put::quoted(end.stop, arena)),
+        None => edits.replace_with(put::point(finish), |arena| put::field(field, end.stop, arena)),
     }
 }
 
-fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(list) = layout.list else { return };
-    edits.replace_with(list, |ink| {
-        ink.extend_from_slice(
+fn make(_: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(list) = parsed.list else { return };
+    edits.replace_with(list, |arena| {
+        arena.extend_from_slice(
             format!("[{{\"index\":{},\"delta\":{{\"{}\":\"", make.index, make.field).as_bytes(),
         );
-        ink.extend_from_slice(make.text);
-        ink.extend_from_slice(b"\"},\"logprobs\":");
+        arena.extend_from_slice(make.text);
+        arena.extend_from_slice(b"\"},\"logprobs\":");
         if make.has_entries() {
-            ink.extend_from_slice(b"{\"content\":[");
-            ink.extend_from_slice(&make.entries[0]);
-            ink.extend_from_slice(b"],\"refusal\":null}");
+            arena.extend_from_slice(b"{\"content\":[");
+            arena.extend_from_slice(&make.entries[0]);
+            arena.extend_from_slice(b"],\"refusal\":null}");
         } else {
-            ink.extend_from_slice(b"null");
+            arena.extend_from_slice(b"null");
         }
-        ink.extend_from_slice(b",\"finish_reason\":null}]");
+        arena.extend_from_slice(b",\"finish_reason\":null}]");
     });
 }
 

@@ -4,16 +4,27 @@
 //! Log-probabilities come as parallel arrays, one element a token.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::COLUMNS;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, once};
-use super::super::layout::{Choice, Layout, Make, Part, Shape};
 use super::frame_fields;
 use super::openai_chat::{end, ending};
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, once};
+use crate::wire::logprobs::COLUMNS;
 
-pub(in super::super) static SHAPE: Shape = Shape {
+pub(super) static DIALECT: Entry = Entry {
+    name: "openai.completions",
     framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&SPEC)),
+};
+
+const RESERVED: &str = "index text finish_reason logprobs";
+
+static SPEC: Spec = Spec {
     done: true,
     ends_last: false,
     repeats: false,
@@ -28,17 +39,21 @@ pub(in super::super) static SHAPE: Shape = Shape {
 /// The leading one first: it says how much text an entry covers.
 const ARRAYS: [&str; COLUMNS] = ["tokens", "token_logprobs", "top_logprobs", "text_offset"];
 
-fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    frame_fields(json, layout, b"choices", choice)
+fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    frame_fields(json, parsed, b"choices", choice)
 }
 
-fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> Result<()> {
+fn choice(
+    cursor: &mut Cursor<'_>,
+    choice: &mut Choice,
+    parsed: &mut ParsedFrame,
+) -> JsonResult<()> {
     choice.span = cursor.object(|cursor, key| {
         match key {
             b"index" => choice.index = cursor.number()?,
             b"text" => {
                 if let Some(span) = cursor.string_or_skip()? {
-                    layout.text(Part::Content, "text", span)?;
+                    parsed.text(Part::Content, "text", span)?;
                 }
             }
             b"logprobs" => logprobs(cursor, choice)?,
@@ -49,7 +64,7 @@ fn choice(cursor: &mut Cursor<'_>, choice: &mut Choice, layout: &mut Layout) -> 
     Ok(())
 }
 
-fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
+fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> JsonResult<()> {
     let span = if cursor.kind() == Kind::Object {
         cursor.object(|cursor, key| {
             let column = ARRAYS
@@ -68,18 +83,18 @@ fn logprobs(cursor: &mut Cursor<'_>, choice: &mut Choice) -> Result<()> {
     once(&mut choice.logprobs, span, span.start)
 }
 
-fn make(_: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(list) = layout.list else { return };
-    edits.replace_with(list, |ink| {
-        ink.extend_from_slice(format!("[{{\"index\":{},\"text\":\"", make.index).as_bytes());
-        ink.extend_from_slice(make.text);
-        ink.extend_from_slice(b"\",\"logprobs\":");
+fn make(_: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(list) = parsed.list else { return };
+    edits.replace_with(list, |arena| {
+        arena.extend_from_slice(format!("[{{\"index\":{},\"text\":\"", make.index).as_bytes());
+        arena.extend_from_slice(make.text);
+        arena.extend_from_slice(b"\",\"logprobs\":");
         if make.has_entries() {
-            ink.extend_from_slice(&arrays(make.entries));
+            arena.extend_from_slice(&arrays(make.entries));
         } else {
-            ink.extend_from_slice(b"null");
+            arena.extend_from_slice(b"null");
         }
-        ink.extend_from_slice(b",\"finish_reason\":null}]");
+        arena.extend_from_slice(b",\"finish_reason\":null}]");
     });
 }
 

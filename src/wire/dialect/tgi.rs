@@ -6,14 +6,26 @@
 //! `token.id` are the token's and stay with its event, also when its text is held.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::framing::Framing;
-use super::super::json::{Cursor, Kind, Result, once};
-use super::super::layout::{Choice, End, Layout, Make, Part, Shape, Text};
 use super::put;
+use crate::wire::choices::Choices;
+use crate::wire::dialect::Entry;
+use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
+use crate::wire::edit::Edits;
+use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::framing::Framing;
+use crate::wire::json::{Cursor, JsonResult, Kind, once};
 
-pub(in super::super) static SHAPE: Shape = Shape {
+pub(super) static DIALECT: Entry = Entry {
+    name: "tgi",
     framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Choices::new(&SPEC)),
+};
+
+const RESERVED: &str = "finish_reason generated_tokens seed input_length prefill tokens top_tokens \
+    best_of_sequences";
+
+static SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: true,
@@ -28,16 +40,16 @@ pub(in super::super) static SHAPE: Shape = Shape {
 /// `details.finish_reason`.
 const REASON: usize = 0;
 
-fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
-    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut layout.notes));
+fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
+    let mut cursor = Cursor::with_notes(json, std::mem::take(&mut parsed.notes));
     let mut choice = Choice::default();
     choice.span = cursor.object(|cursor, key| match key {
         b"token" if cursor.kind() == Kind::Object => {
             let mut special = false;
-            let first = layout.texts.len();
+            let first = parsed.texts.len();
             let span = cursor.object(|cursor, key| match key {
                 b"text" => match cursor.string_or_skip()? {
-                    Some(span) => layout.text(Part::Content, "text", span),
+                    Some(span) => parsed.text(Part::Content, "text", span),
                     None => Ok(()),
                 },
                 b"special" => {
@@ -47,7 +59,7 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
                 _ => cursor.skip().map(|_| ()),
             })?;
             if special {
-                layout.texts.truncate(first);
+                parsed.texts.truncate(first);
             }
             once(&mut choice.holder, span, span.start)
         }
@@ -55,12 +67,12 @@ fn scan(json: &[u8], layout: &mut Layout) -> Result<()> {
             let span = cursor.skip()?;
             once(&mut choice.stop, span, span.start)
         }
-        _ => details(cursor, key, &mut choice, layout),
+        _ => details(cursor, key, &mut choice, parsed),
     })?;
     choice.finished |= choice.stop.is_some_and(|text| text.of(json).starts_with(b"\""));
-    layout.choices.push(choice);
+    parsed.choices.push(choice);
     cursor.end()?;
-    layout.notes = cursor.into_notes();
+    parsed.notes = cursor.into_notes();
     Ok(())
 }
 
@@ -68,8 +80,8 @@ fn details(
     cursor: &mut Cursor<'_>,
     key: &[u8],
     choice: &mut Choice,
-    layout: &mut Layout,
-) -> Result<()> {
+    parsed: &mut ParsedFrame,
+) -> JsonResult<()> {
     match key {
         b"details" => {
             choice.finished = cursor.kind() == Kind::Object;
@@ -88,7 +100,7 @@ fn details(
             once(&mut choice.finish, span, span.start)
         }
         b"error" => {
-            layout.error |= cursor.kind() != Kind::Null;
+            parsed.error |= cursor.kind() != Kind::Null;
             cursor.skip().map(|_| ())
         }
         _ => cursor.skip().map(|_| ()),
@@ -96,30 +108,30 @@ fn details(
 }
 
 /// The answer to `/generate` is an object, to `/` it is a list of one.
-fn scan_body(json: &[u8], layout: &mut Layout) -> Result<()> {
+fn scan_body(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
     let mut cursor = Cursor::new(json);
     if cursor.kind() == Kind::Array {
-        layout.list = Some(cursor.array(|cursor, position| answer(cursor, position, layout))?);
+        parsed.list = Some(cursor.array(|cursor, position| answer(cursor, position, parsed))?);
     } else {
-        answer(&mut cursor, 0, layout)?;
+        answer(&mut cursor, 0, parsed)?;
     }
     cursor.end()
 }
 
-fn answer(cursor: &mut Cursor<'_>, position: usize, layout: &mut Layout) -> Result<()> {
+fn answer(cursor: &mut Cursor<'_>, position: usize, parsed: &mut ParsedFrame) -> JsonResult<()> {
     let mut choice =
         Choice { index: u32::try_from(position).unwrap_or(u32::MAX), ..Choice::default() };
     choice.span = cursor.object(|cursor, key| match key {
         b"generated_text" => match cursor.string_or_skip()? {
-            Some(span) => layout.text(Part::Content, "generated_text", span),
+            Some(span) => parsed.text(Part::Content, "generated_text", span),
             None => Ok(()),
         },
-        _ => details(cursor, key, &mut choice, layout),
+        _ => details(cursor, key, &mut choice, parsed),
     })?;
-    layout.push_choice(&choice)
+    parsed.push_choice(&choice)
 }
 
-fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
+fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     const REASON_WORD: &[u8] = b"\"stop_sequence\"";
     let streams = choice.holder.is_some();
     match choice.more[REASON] {
@@ -142,20 +154,20 @@ fn end(json: &[u8], choice: &Choice, end: &End<'_>, edits: &mut Edits) {
     }
     if streams {
         match choice.stop {
-            Some(text) => edits.replace_with(text, |ink| put::quoted(end.said, ink)),
-            None => edits.replace_with(put::point(choice.span.end - 1), |ink| {
-                put::field("generated_text", end.said, ink);
+            Some(text) => edits.replace_with(text, |arena| put::quoted(end.emitted, arena)),
+            None => edits.replace_with(put::point(choice.span.end - 1), |arena| {
+                put::field("generated_text", end.emitted, arena);
             }),
         }
     }
     if let (Some(field), Some(reason)) = (end.field, choice.more[REASON]) {
-        edits.replace_with(put::point(reason.end), |ink| put::field(field, end.stop, ink));
+        edits.replace_with(put::point(reason.end), |arena| put::field(field, end.stop, arena));
     }
 }
 
-fn make(json: &[u8], layout: &Layout, make: &Make<'_>, edits: &mut Edits) {
-    let Some(choice) = layout.choices.first() else { return };
-    let texts: &[Text] = &layout.texts;
+fn make(json: &[u8], parsed: &ParsedFrame, make: &NewFrame<'_>, edits: &mut Edits) {
+    let Some(choice) = parsed.choices.first() else { return };
+    let texts: &[Text] = &parsed.texts;
     for text in texts {
         edits.replace(text.span, make.text);
     }

@@ -9,25 +9,41 @@
 //! completes a response: `status` is `completed`.
 #![forbid(unsafe_code)]
 
-mod closing;
+use crate::wire::dialect::{Engine, Entry};
+use crate::wire::framing::Framing;
+mod finish;
 mod reading;
-mod repeats;
+mod rewrite;
 
-use self::reading::{Found, elements, object, scan};
-use self::repeats::{complete, cut_entries, cut_item, cut_list, cut_part};
-use super::super::blocks::{Block, Blocks, Key};
-use super::super::edit::Edits;
-use super::super::entries::Progress;
-use super::super::event::Event;
-use super::super::json::{Cursor, Result, Span, word};
-use super::super::layout::Part;
-use super::super::options::{OnError, OnMatch};
-use super::super::{Context, Fault, text};
+use self::reading::{ScannedEvent, elements, object, scan};
+use self::rewrite::{complete, cut_entries, cut_item, cut_list, cut_part};
 use crate::stream::Match;
+use crate::wire::blocks::{Block, Blocks, Key};
+use crate::wire::context::Context;
+use crate::wire::edit::Edits;
+use crate::wire::error::Fault;
+use crate::wire::event::Event;
+use crate::wire::frame::Part;
+use crate::wire::json::{Cursor, JsonResult, Span, word};
+use crate::wire::logprobs::Progress;
+use crate::wire::options::{OnError, OnMatch};
+use crate::wire::text;
+
+pub(super) static DIALECT: Entry = Entry {
+    name: "openai.responses",
+    framing: Framing::Events,
+    reserved: RESERVED,
+    engine: || Box::new(Responses::default()),
+};
+
+const RESERVED: &str = "id object created_at status background completed_at error \
+    incomplete_details instructions max_output_tokens max_tool_calls metadata model output \
+    output_text parallel_tool_calls previous_response_id prompt reasoning service_tier store \
+    temperature text tool_choice tools top_logprobs top_p truncation usage user";
 
 /// The state of one response.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Responses {
+pub(crate) struct Responses {
     blocks: Blocks,
     edits: Edits,
     matched: Option<Matched>,
@@ -46,19 +62,19 @@ pub(in super::super) struct Responses {
     items: Vec<u8>,
     parts: Vec<u8>,
     after: Vec<u8>,
-    told: Told,
+    sent: Sent,
 }
 
 /// What has left beside the text of the part being read: an end repeats it. Raw, with commas.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Sent {
     /// The part's output and content index.
     of: Option<(u32, u32)>,
     annotations: Vec<u8>,
     logprobs: Vec<u8>,
 }
 
-impl Told {
+impl Sent {
     /// Of this part, and of no other.
     fn of(&mut self, part: (u32, u32)) -> &mut Self {
         if self.of != Some(part) {
@@ -85,9 +101,9 @@ struct Matched {
     content: u32,
     /// The stop and the text that left, raw.
     stop: Vec<u8>,
-    said: Vec<u8>,
+    emitted: Vec<u8>,
     /// The same text's length in UTF-8 bytes.
-    left: u64,
+    decoded_out: u64,
     /// It was found in reasoning.
     reasoning: bool,
     /// The item's id, raw.
@@ -100,16 +116,8 @@ const DELTA: [&[u8]; 2] = [b"response.output_text.delta", b"response.reasoning_t
 const DONE: [&[u8]; 2] = [b"response.output_text.done", b"response.reasoning_text.done"];
 const PART: [&str; 2] = ["output_text", "reasoning_text"];
 
-impl Responses {
-    pub(in super::super) fn event(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
-        if event.json.first() != Some(&b'{') {
-            cx.sink.pass(event);
-            return Ok(());
-        }
+impl Engine for Responses {
+    fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
         let found = scan(event.json)?;
         self.edits.clear();
         if self.after.is_empty() {
@@ -150,8 +158,105 @@ impl Responses {
         Ok(())
     }
 
+    /// The answer to a request that does not stream.
+    fn body(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
+        let json = event.json;
+        let response = object(json, Span { start: 0, end: json.len() })?;
+        Cursor::at(json, Span { start: response.span.end, end: json.len() }).end()?;
+        let items = response.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
+        'items: for (output, span) in items.iter().enumerate() {
+            let Ok(item) = object(json, *span) else { continue };
+            let parts = item.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
+            for (content, span) in parts.iter().enumerate() {
+                let Ok(part) = object(json, *span) else { continue };
+                let reasoning = match &*word(json, part.kind) {
+                    b"output_text" => false,
+                    b"reasoning_text" if cx.options.cut_reasoning => true,
+                    _ => continue,
+                };
+                let Some(whole) = part.text else { continue };
+                let key = (
+                    u32::try_from(output).unwrap_or(u32::MAX),
+                    u32::try_from(content).unwrap_or(u32::MAX),
+                    reasoning,
+                );
+                self.blocks.open.clear();
+                let block = self.blocks.get(cx, key, true)?;
+                let (_, Some(found)) = block.take_whole(cx, event, whole, &mut self.edits)? else {
+                    continue;
+                };
+                let (emitted, decoded_out) =
+                    (block.stream.emitted().to_vec(), block.stream.decoded_out());
+                let mut stop = Vec::new();
+                text::encode_stop(cx.set, found.index, &mut stop);
+                let matched = Matched {
+                    output: key.0,
+                    content: key.1,
+                    stop,
+                    emitted,
+                    decoded_out,
+                    reasoning,
+                    item_id: Vec::new(),
+                    closed: 0,
+                };
+                self.edits.clear(); // the text is cut together with what repeats it
+                if let Some(list) = response.list {
+                    cut_list(list, &items, output, &mut self.edits);
+                }
+                cut_item(json, item.span, &matched, &mut self.edits)?;
+                if let Some(whole) = response.output_text {
+                    self.edits.replace(whole, &matched.emitted);
+                }
+                complete(cx, json, &response, &matched.stop, &mut self.edits);
+                cx.record(
+                    key.0,
+                    Some(key.1),
+                    if reasoning { Part::Reasoning } else { Part::Content },
+                    found,
+                );
+                break 'items;
+            }
+        }
+        cx.sink.edited(event, &mut self.edits);
+        Ok(())
+    }
+
+    /// The input is over. A stop that only this completes (half of a character that stays alone)
+    /// ends the response like any other.
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        for mut block in std::mem::take(&mut self.blocks.open) {
+            let Some(found) = self.flush_block(cx, &mut block) else { continue };
+            let (key, after) = (block.key, self.after.clone());
+            let id = block.pattern.as_ref().and_then(|(pattern, _)| {
+                let id = scan(&pattern.json).ok()?.item_id?;
+                Some(id.of(&pattern.json).to_vec())
+            });
+            self.blocks.open.push(block);
+            self.end(cx, &after, key, found, &id.unwrap_or_default());
+            break;
+        }
+        if let Some(matched) = self.matched.take().filter(|_| !*cx.ended) {
+            let after = std::mem::take(&mut self.after);
+            self.write_end(cx, &after, &matched);
+            cx.end_here();
+        }
+    }
+
+    fn fail(&mut self, cx: &mut Context<'_>) {
+        if cx.options.on_error == OnError::Drop {
+            self.blocks.drop_held();
+        }
+        self.flush(cx);
+    }
+
+    fn copy(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+impl Responses {
     /// Passes an event, with its sequence number moved on if events were made before it.
-    fn pass(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) {
+    fn pass(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &ScannedEvent) {
         let number = found
             .sequence
             .and_then(|span| std::str::from_utf8(span.of(event.json)).ok()?.parse::<u64>().ok());
@@ -170,9 +275,9 @@ impl Responses {
         &mut self,
         cx: &Context<'_>,
         event: &Event<'_>,
-        found: &Found,
+        found: &ScannedEvent,
         kind: &[u8],
-    ) -> std::result::Result<(), Fault> {
+    ) -> Result<(), Fault> {
         let keep = |buffer: &mut Vec<u8>, span: Option<Span>| {
             buffer.clear();
             buffer.extend_from_slice(span.map_or(&[], |span| span.of(event.json)));
@@ -190,7 +295,7 @@ impl Responses {
             }
             b"response.output_text.annotation.added" => {
                 let part = (found.output.unwrap_or(0), found.content);
-                append(&mut self.told.of(part).annotations, of(found.annotation));
+                append(&mut self.sent.of(part).annotations, of(found.annotation));
             }
             b"response.content_part.added" => keep(&mut self.part, found.part),
             b"response.content_part.done" => append(&mut self.parts, of(found.part)),
@@ -204,11 +309,12 @@ impl Responses {
         self.check_limit(cx)
     }
 
-    fn check_limit(&self, cx: &Context<'_>) -> std::result::Result<(), Fault> {
+    fn check_limit(&self, cx: &Context<'_>) -> Result<(), Fault> {
         let limit = cx.options.max_text_bytes;
-        let said: usize = self.blocks.open.iter().map(|block| block.lane.said().len()).sum();
-        let told = self.told.annotations.len() + self.told.logprobs.len();
-        if said + self.items.len() + self.parts.len() + told > limit {
+        let emitted: usize =
+            self.blocks.open.iter().map(|block| block.stream.emitted().len()).sum();
+        let sent = self.sent.annotations.len() + self.sent.logprobs.len();
+        if emitted + self.items.len() + self.parts.len() + sent > limit {
             return Err(Fault::Limit {
                 what: "bytes of text to be repeated at the end (max_text_bytes)",
                 limit,
@@ -218,7 +324,7 @@ impl Responses {
             .blocks
             .open
             .iter()
-            .map(|block| block.lane.entries.bytes())
+            .map(|block| block.stream.entries.bytes())
             .fold(0, usize::saturating_add);
         if held > cx.options.max_held_bytes {
             return Err(Fault::Limit {
@@ -233,9 +339,9 @@ impl Responses {
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        found: &Found,
+        found: &ScannedEvent,
         reasoning: bool,
-    ) -> std::result::Result<(), Fault> {
+    ) -> Result<(), Fault> {
         let Some(span) = found.delta else {
             self.pass(cx, event, found);
             return Ok(());
@@ -243,24 +349,24 @@ impl Responses {
         let key = (found.output.unwrap_or(0), found.content, reasoning);
         let block = self.blocks.get(cx, key, true)?;
         let (start, matched) = block.take(cx, event, span, &mut self.edits)?;
-        let lane = &mut block.lane;
-        let (end, left, holds) = (lane.came(), lane.left(), lane.holds());
-        let progress = Progress { start, end, left, holds, over: matched.is_some() };
-        if found.logprobs.is_some() || !lane.entries.is_empty() {
+        let stream = &mut block.stream;
+        let (end, decoded_out, holds) = (stream.decoded_in(), stream.decoded_out(), stream.holds());
+        let progress = Progress { start, end, decoded_out, holds, over: matched.is_some() };
+        if found.logprobs.is_some() || !stream.entries.is_empty() {
             cx.entries.iter_mut().for_each(Vec::clear);
-            let sorted = lane.entries.sort(
+            let sorted = stream.entries.sort(
                 event.json,
                 &[found.logprobs, None, None, None],
                 progress,
                 cx.entries,
             );
             let inside = |array: Span| Span { start: array.start + 1, end: array.end - 1 };
-            let left = if sorted {
+            let decoded_out = if sorted {
                 &cx.entries[0]
             } else {
                 found.logprobs.map_or(&[][..], |array| inside(array).of(event.json))
             };
-            append(&mut self.told.of((key.0, key.1)).logprobs, left);
+            append(&mut self.sent.of((key.0, key.1)).logprobs, decoded_out);
             if sorted {
                 match found.logprobs {
                     Some(array) => self.edits.replace(inside(array), &cx.entries[0]),
@@ -316,14 +422,14 @@ impl Responses {
 
     /// What a block holds leaves in a delta made after its last one.
     fn flush_block(&mut self, cx: &mut Context<'_>, block: &mut Block) -> Option<Match> {
-        if !block.lane.holds() {
+        if !block.stream.holds() {
             return None;
         }
         cx.scratch.text.clear();
-        let matched = block.lane.flush(&mut cx.scratch.text);
+        let matched = block.stream.flush(&mut cx.scratch.text);
         cx.entries.iter_mut().for_each(Vec::clear);
-        block.lane.entries.flush(cx.entries);
-        append(&mut self.told.of((block.key.0, block.key.1)).logprobs, &cx.entries[0]);
+        block.stream.entries.flush(cx.entries);
+        append(&mut self.sent.of((block.key.0, block.key.1)).logprobs, &cx.entries[0]);
         let (pattern, span) = block.pattern.as_ref()?;
         let mut edits = Edits::default();
         edits.replace(*span, &cx.scratch.text);
@@ -346,10 +452,9 @@ impl Responses {
         let (output, content, reasoning) = key;
         let mut stop = Vec::new();
         text::encode_stop(cx.set, found.index, &mut stop);
-        let (said, left) = self
-            .blocks
-            .close(key)
-            .map_or((Vec::new(), 0), |block| (block.lane.said().to_vec(), block.lane.left()));
+        let (emitted, decoded_out) = self.blocks.close(key).map_or((Vec::new(), 0), |block| {
+            (block.stream.emitted().to_vec(), block.stream.decoded_out())
+        });
         cx.record(
             output,
             Some(content),
@@ -360,8 +465,8 @@ impl Responses {
             output,
             content,
             stop,
-            said,
-            left,
+            emitted,
+            decoded_out,
             reasoning,
             item_id: item_id.to_vec(),
             closed: 0,
@@ -379,10 +484,10 @@ impl Responses {
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        found: &Found,
+        found: &ScannedEvent,
         kind: &[u8],
         matched: &mut Matched,
-    ) -> Result<()> {
+    ) -> JsonResult<()> {
         let json = event.json;
         let place = found.output.map(|output| (output, found.content));
         let here = place == Some((matched.output, matched.content));
@@ -398,7 +503,7 @@ impl Responses {
                         }
                     }
                     if let Some(whole) = response.output_text {
-                        self.edits.replace(whole, &matched.said);
+                        self.edits.replace(whole, &matched.emitted);
                     }
                     complete(cx, json, &response, &matched.stop, &mut self.edits);
                 }
@@ -413,7 +518,7 @@ impl Responses {
             _ if DONE.contains(&kind) && here => {
                 matched.closed = 1;
                 if let Some(whole) = found.text {
-                    self.edits.replace(whole, &matched.said);
+                    self.edits.replace(whole, &matched.emitted);
                 }
                 cut_entries(json, found.logprobs, matched, &mut self.edits);
             }
@@ -437,7 +542,7 @@ impl Responses {
     }
 
     /// `response.incomplete` becomes `response.completed`: the stop came before the limit did.
-    fn pass_renamed(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &Found) {
+    fn pass_renamed(&mut self, cx: &mut Context<'_>, event: &Event<'_>, found: &ScannedEvent) {
         if let Some(kind) = found.kind {
             self.edits.replace(kind, b"response.completed");
         }
@@ -446,99 +551,5 @@ impl Responses {
         let frame = [before.as_bytes(), event.json, event.after()].concat();
         let data = Span { start: before.len(), end: before.len() + event.json.len() };
         self.pass(cx, &Event { frame: &frame, json: event.json, data, error: false }, found);
-    }
-
-    /// The input is over. A stop that only this completes (half of a character that stays alone)
-    /// ends the response like any other.
-    pub(in super::super) fn finish(&mut self, cx: &mut Context<'_>) {
-        for mut block in std::mem::take(&mut self.blocks.open) {
-            let Some(found) = self.flush_block(cx, &mut block) else { continue };
-            let (key, after) = (block.key, self.after.clone());
-            let id = block.pattern.as_ref().and_then(|(pattern, _)| {
-                let id = scan(&pattern.json).ok()?.item_id?;
-                Some(id.of(&pattern.json).to_vec())
-            });
-            self.blocks.open.push(block);
-            self.end(cx, &after, key, found, &id.unwrap_or_default());
-            break;
-        }
-        if let Some(matched) = self.matched.take().filter(|_| !*cx.ended) {
-            let after = std::mem::take(&mut self.after);
-            self.write_end(cx, &after, &matched);
-            cx.end_here();
-        }
-    }
-
-    pub(in super::super) fn fail(&mut self, cx: &mut Context<'_>) {
-        if cx.options.on_error == OnError::Drop {
-            self.blocks.drop_held();
-        }
-        self.flush(cx);
-    }
-
-    /// The answer to a request that does not stream.
-    pub(in super::super) fn body(
-        &mut self,
-        cx: &mut Context<'_>,
-        event: &Event<'_>,
-    ) -> std::result::Result<(), Fault> {
-        let json = event.json;
-        let response = object(json, Span { start: 0, end: json.len() })?;
-        Cursor::at(json, Span { start: response.span.end, end: json.len() }).end()?;
-        let items = response.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
-        'items: for (output, span) in items.iter().enumerate() {
-            let Ok(item) = object(json, *span) else { continue };
-            let parts = item.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
-            for (content, span) in parts.iter().enumerate() {
-                let Ok(part) = object(json, *span) else { continue };
-                let reasoning = match &*word(json, part.kind) {
-                    b"output_text" => false,
-                    b"reasoning_text" if cx.options.cut_reasoning => true,
-                    _ => continue,
-                };
-                let Some(whole) = part.text else { continue };
-                let key = (
-                    u32::try_from(output).unwrap_or(u32::MAX),
-                    u32::try_from(content).unwrap_or(u32::MAX),
-                    reasoning,
-                );
-                self.blocks.open.clear();
-                let block = self.blocks.get(cx, key, true)?;
-                let (_, Some(found)) = block.take_whole(cx, event, whole, &mut self.edits)? else {
-                    continue;
-                };
-                let (said, left) = (block.lane.said().to_vec(), block.lane.left());
-                let mut stop = Vec::new();
-                text::encode_stop(cx.set, found.index, &mut stop);
-                let matched = Matched {
-                    output: key.0,
-                    content: key.1,
-                    stop,
-                    said,
-                    left,
-                    reasoning,
-                    item_id: Vec::new(),
-                    closed: 0,
-                };
-                self.edits.clear(); // the text is cut together with what repeats it
-                if let Some(list) = response.list {
-                    cut_list(list, &items, output, &mut self.edits);
-                }
-                cut_item(json, item.span, &matched, &mut self.edits)?;
-                if let Some(whole) = response.output_text {
-                    self.edits.replace(whole, &matched.said);
-                }
-                complete(cx, json, &response, &matched.stop, &mut self.edits);
-                cx.record(
-                    key.0,
-                    Some(key.1),
-                    if reasoning { Part::Reasoning } else { Part::Content },
-                    found,
-                );
-                break 'items;
-            }
-        }
-        cx.sink.edited(event, &mut self.edits);
-        Ok(())
     }
 }

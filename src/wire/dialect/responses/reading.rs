@@ -1,11 +1,11 @@
 //! What is read of an event and of the objects in it: where the values stand that an end changes.
 #![forbid(unsafe_code)]
 
-use super::super::super::json::{Cursor, Kind, Result, Span, once};
+use crate::wire::json::{Cursor, JsonResult, Kind, Span, once};
 
 /// What one event says.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ScannedEvent {
     pub(super) kind: Option<Span>,
     pub(super) sequence: Option<Span>,
     pub(super) output: Option<u32>,
@@ -20,8 +20,8 @@ pub(super) struct Found {
     pub(super) response: Option<Span>,
 }
 
-pub(super) fn scan(json: &[u8]) -> Result<Found> {
-    let mut found = Found::default();
+pub(super) fn scan(json: &[u8]) -> JsonResult<ScannedEvent> {
+    let mut found = ScannedEvent::default();
     let mut cursor = Cursor::new(json);
     cursor.object(|cursor, key| {
         let kind = cursor.kind();
@@ -74,7 +74,7 @@ pub(super) struct Object {
     pub(super) output_text: Option<Span>,
 }
 
-pub(super) fn object(json: &[u8], span: Span) -> Result<Object> {
+pub(super) fn object(json: &[u8], span: Span) -> JsonResult<Object> {
     let mut found = Object::default();
     found.span = Cursor::at(json, span).object(|cursor, key| {
         let kind = cursor.kind();
@@ -101,7 +101,7 @@ pub(super) fn object(json: &[u8], span: Span) -> Result<Object> {
 }
 
 /// The elements of an array.
-pub(super) fn elements(json: &[u8], list: Span) -> Result<Vec<Span>> {
+pub(super) fn elements(json: &[u8], list: Span) -> JsonResult<Vec<Span>> {
     let mut found = Vec::new();
     Cursor::at(json, list).array(|cursor, _| {
         found.push(cursor.skip()?);

@@ -1,15 +1,12 @@
 //! What a dialect finds in one frame: a list of choices, their texts, and the places where an end
 //! is written.
 //!
-//! Seven of the nine dialects have one shape. Either the frame holds an array of choices
-//! (`choices`, `candidates`), or the frame itself is the one choice (Ollama, llama.cpp, TGI). A
-//! [`Shape`] says how such a dialect is read and written.
+//! Either the frame holds an array of choices (`choices`, `candidates`), or the frame itself is the
+//! one choice (Ollama, llama.cpp, TGI).
 #![forbid(unsafe_code)]
 
-use super::edit::Edits;
-use super::entries::{COLUMNS, Columns};
-use super::framing::Framing;
-use super::json::{Malformed, Notes, Result, Span};
+use super::json::{JsonResult, Malformed, Notes, Span};
+use super::logprobs::Columns;
 
 /// The most choices, and the most texts, of one frame. Far beyond any provider's; each costs a
 /// hundred times its bytes.
@@ -29,7 +26,7 @@ pub(super) enum Part {
 /// A text in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
-    /// The position of its choice in [`Layout::choices`].
+    /// The position of its choice in [`ParsedFrame::choices`].
     pub(super) choice: usize,
     pub(super) part: Part,
     /// The key it stands under.
@@ -54,7 +51,7 @@ pub(super) struct Choice {
     pub(super) stop: Option<Span>,
     /// The same under a second name: `matched_stop`.
     pub(super) matched: Option<Span>,
-    /// Further values that an end changes; what they are is the dialect's affair.
+    /// Further values that an end changes; what they are is up to the dialect.
     pub(super) more: [Option<Span>; 3],
     /// Tool calls, which would come behind the text and go when it is cut.
     pub(super) calls: Option<Span>,
@@ -67,7 +64,7 @@ pub(super) struct Choice {
 
 /// One frame.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct ParsedFrame {
     /// The array of choices; `None` if the frame is the choice.
     pub(super) list: Option<Span>,
     pub(super) choices: Vec<Choice>,
@@ -81,7 +78,7 @@ pub(super) struct Layout {
     pub(super) notes: Notes,
 }
 
-impl Layout {
+impl ParsedFrame {
     pub(super) fn clear(&mut self) {
         self.list = None;
         self.choices.clear();
@@ -91,7 +88,7 @@ impl Layout {
     }
 
     /// Notes a text of the choice being read, which is the next one to be pushed.
-    pub(super) fn text(&mut self, part: Part, field: &'static str, span: Span) -> Result<()> {
+    pub(super) fn text(&mut self, part: Part, field: &'static str, span: Span) -> JsonResult<()> {
         let choice = self.choices.len();
         if self
             .texts
@@ -109,7 +106,7 @@ impl Layout {
     }
 
     /// The same without a look at the others.
-    pub(super) fn push_text(&mut self, text: Text) -> Result<()> {
+    pub(super) fn push_text(&mut self, text: Text) -> JsonResult<()> {
         if self.texts.len() >= MOST {
             return Err(Malformed {
                 what: "more than 1024 texts or parts in one frame",
@@ -120,7 +117,7 @@ impl Layout {
         Ok(())
     }
 
-    pub(super) fn push_choice(&mut self, choice: &Choice) -> Result<()> {
+    pub(super) fn push_choice(&mut self, choice: &Choice) -> JsonResult<()> {
         if self.choices.len() >= MOST {
             return Err(Malformed {
                 what: "more than 1024 choices in one frame",
@@ -130,61 +127,4 @@ impl Layout {
         self.choices.push(*choice);
         Ok(())
     }
-}
-
-/// An end to be written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End<'a> {
-    /// The stop, as the inside of a JSON string.
-    pub(super) stop: &'a [u8],
-    /// The key that tells it, if one is to be added.
-    pub(super) field: Option<&'a str>,
-    /// The text that left, raw.
-    pub(super) said: &'a [u8],
-    /// Frames of this choice so far, which for TGI are tokens.
-    pub(super) frames: u64,
-}
-
-/// A text frame to be made after the pattern of another.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Make<'a> {
-    pub(super) index: u32,
-    pub(super) field: &'static str,
-    pub(super) part: Part,
-    /// The text, raw.
-    pub(super) text: &'a [u8],
-    /// Log-probabilities: the inside of each array.
-    pub(super) entries: &'a [Vec<u8>; COLUMNS],
-}
-
-impl Make<'_> {
-    pub(super) fn has_entries(&self) -> bool {
-        self.entries.iter().any(|column| !column.is_empty())
-    }
-}
-
-/// How one dialect is read and written.
-#[derive(Debug)]
-pub(super) struct Shape {
-    pub(super) framing: Framing,
-    /// The stream ends with `data: [DONE]`.
-    pub(super) done: bool,
-    /// Usage figures come in the very frame that ends the stream, so a drained stream gets its end
-    /// there.
-    pub(super) ends_last: bool,
-    /// The last frame repeats the whole text.
-    pub(super) repeats: bool,
-    /// The key that names the stop when [`StopField::Family`](super::StopField::Family) is asked
-    /// for.
-    pub(super) field: Option<&'static str>,
-    /// The empty list of choices that a usage frame keeps when its choices have all ended.
-    pub(super) scan: fn(&[u8], &mut Layout) -> Result<()>,
-    /// Reads the answer to a request that does not stream.
-    pub(super) scan_body: fn(&[u8], &mut Layout) -> Result<()>,
-    /// Writes the end of a choice into its frame.
-    pub(super) end: fn(&[u8], &Choice, &End<'_>, &mut Edits),
-    /// Turns a frame into one that holds just this text.
-    pub(super) make: fn(&[u8], &Layout, &Make<'_>, &mut Edits),
-    /// Puts log-probabilities into a frame that lacks an array for them.
-    pub(super) put_entries: fn(&Choice, &[Vec<u8>; COLUMNS], &mut Edits),
 }

@@ -2,24 +2,24 @@
 //! after ours where it sent none.
 #![forbid(unsafe_code)]
 
-use super::super::super::Context;
-use super::super::super::edit::Edits;
-use super::super::super::json::Span;
-use super::super::put;
 use super::reading::{Object, object};
-use super::repeats::{applied, complete};
-use super::{Matched, PART, Responses, Told};
+use super::rewrite::{applied, complete};
+use super::{Matched, PART, Responses, Sent};
+use crate::wire::context::Context;
+use crate::wire::dialect::put;
+use crate::wire::edit::Edits;
+use crate::wire::json::Span;
 
 impl Responses {
     /// The four closing events, after the stream's own templates.
     pub(super) fn write_end(&mut self, cx: &mut Context<'_>, after: &[u8], matched: &Matched) {
-        let Matched { output, content, said, reasoning, item_id, closed, .. } = matched;
+        let Matched { output, content, emitted, reasoning, item_id, closed, .. } = matched;
         if self.item_at.is_some_and(|at| at != *output) {
             self.item.clear();
             self.part.clear();
             self.parts.clear();
         }
-        self.told.of((*output, *content));
+        self.sent.of((*output, *content));
         let kind = PART[usize::from(*reasoning)];
         let mut place = b",\"item_id\":".to_vec();
         put::quoted(item_id, &mut place);
@@ -28,17 +28,17 @@ impl Responses {
         );
 
         let mut text_done = place.clone();
-        put::field("text", said, &mut text_done);
+        put::field("text", emitted, &mut text_done);
         if !reasoning {
             text_done.extend_from_slice(
-                &[b",\"logprobs\":[", self.told.logprobs.as_slice(), b"]"].concat(),
+                &[b",\"logprobs\":[", self.sent.logprobs.as_slice(), b"]"].concat(),
             );
         }
         if *closed < 1 {
             self.own(cx, &format!("response.{kind}.done"), &text_done, after);
         }
 
-        let part = self.closed_part(kind, said);
+        let part = self.closed_part(kind, emitted);
         if *closed < 2 {
             self.own(
                 cx,
@@ -76,17 +76,17 @@ impl Responses {
         cx.sink.own(&[format!("event: {kind}").as_bytes(), &data], after);
     }
 
-    fn closed_part(&self, kind: &str, said: &[u8]) -> Vec<u8> {
+    fn closed_part(&self, kind: &str, emitted: &[u8]) -> Vec<u8> {
         let whole = Span { start: 0, end: self.part.len() };
-        let Told { annotations, logprobs: told, .. } = &self.told;
+        let Sent { annotations, logprobs: sent, .. } = &self.sent;
         let list = |inside: &[u8]| [b"[", inside, b"]"].concat();
         if let Ok(Object { text: Some(text), logprobs, annotations: notes, .. }) =
             object(&self.part, whole)
         {
             let mut edits = Edits::default();
-            edits.replace(text, said);
+            edits.replace(text, emitted);
             if let Some(logprobs) = logprobs {
-                edits.replace(logprobs, &list(told));
+                edits.replace(logprobs, &list(sent));
             }
             if let Some(notes) = notes.filter(|_| !annotations.is_empty()) {
                 edits.replace(notes, &list(annotations));
@@ -94,14 +94,14 @@ impl Responses {
             return applied(&self.part, &mut edits);
         }
         let mut part = format!("{{\"type\":\"{kind}\"").into_bytes();
-        put::field("text", said, &mut part);
+        put::field("text", emitted, &mut part);
         if kind == PART[0] {
             part.extend_from_slice(
                 &[
                     b",\"annotations\":",
                     list(annotations).as_slice(),
                     b",\"logprobs\":",
-                    &list(told),
+                    &list(sent),
                 ]
                 .concat(),
             );

@@ -2,14 +2,14 @@
 //! never read as JSON.
 #![forbid(unsafe_code)]
 
-use super::super::Context;
-use super::super::event::Event;
-use super::super::layout::{Layout, Part, Text};
 use super::Choices;
+use crate::wire::context::Context;
+use crate::wire::event::Event;
+use crate::wire::frame::{ParsedFrame, Part, Text};
 
 /// What holds for frames that match the template.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Alike {
+pub(super) struct FastPath {
     /// The state of their choice; without one they have no choice.
     state: Option<usize>,
     /// Which of their texts is the answer's.
@@ -22,8 +22,8 @@ impl Choices {
     /// Passes a frame that is like the last one but for its text, none of which is held. False if
     /// the frame has to be read; if its text has been taken already, that waits in `taken`.
     #[inline]
-    pub(super) fn pass_alike(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> bool {
-        let Alike { state, content, held: false } = self.alike else { return false };
+    pub(super) fn pass_fast(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> bool {
+        let FastPath { state, content, held: false } = self.fast else { return false };
         let limit = cx.options.max_text_bytes;
         if !self.template.matches(event.json, &mut self.texts) {
             return false;
@@ -40,10 +40,10 @@ impl Choices {
             if let Some(span) = content.and_then(|content| self.texts.get(content)) {
                 match state.content.take(span.of(event.json), cx.scratch) {
                     Ok(taken)
-                        if taken.same
+                        if taken.unchanged
                             && taken.matched.is_none()
                             && !state.content.holds()
-                            && state.content.said().len() <= limit => {}
+                            && state.content.emitted().len() <= limit => {}
                     Ok(taken) => {
                         self.taken = Some(taken);
                         return false;
@@ -58,28 +58,28 @@ impl Choices {
     }
 
     /// After a frame was read: can one be passed that is like it?
-    pub(super) fn learn(&mut self, cx: &Context<'_>, event: &Event<'_>, layout: &mut Layout) {
-        self.alike.held =
+    pub(super) fn learn(&mut self, cx: &Context<'_>, event: &Event<'_>, parsed: &mut ParsedFrame) {
+        self.fast.held =
             self.states.iter().any(|state| state.holds() || !state.content.entries.is_empty());
         let plain = |text: &Text| {
             text.part == Part::Content
                 || (text.part == Part::Reasoning && !cx.options.cut_reasoning)
         };
-        let contents = layout.texts.iter().filter(|text| text.part == Part::Content).count();
-        let choice = layout.choices.first();
-        let alike = layout.choices.len() <= 1
+        let contents = parsed.texts.iter().filter(|text| text.part == Part::Content).count();
+        let choice = parsed.choices.first();
+        let fast = parsed.choices.len() <= 1
             && contents <= 1
-            && layout.texts.iter().all(plain)
-            && !layout.error
+            && parsed.texts.iter().all(plain)
+            && !parsed.error
             && !choice.is_some_and(|choice| choice.finished);
-        if !alike {
+        if !fast {
             self.template.forget();
             return;
         }
-        self.alike.state = choice
+        self.fast.state = choice
             .and_then(|choice| self.states.iter().position(|state| state.index == choice.index));
-        self.alike.content = layout.texts.iter().position(|text| text.part == Part::Content);
-        let texts = layout.texts.iter().map(|text| text.span);
-        self.template.learn(event.json, texts, &mut layout.notes);
+        self.fast.content = parsed.texts.iter().position(|text| text.part == Part::Content);
+        let texts = parsed.texts.iter().map(|text| text.span);
+        self.template.learn(event.json, texts, &mut parsed.notes);
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::json::{Cursor, Kind, Malformed, Result, Span};
+use super::json::{Cursor, JsonResult, Kind, Malformed, Span};
 use super::text;
 
 /// At most this many arrays run in parallel.
@@ -35,7 +35,7 @@ impl Entry {
 
 /// Entries held back.
 #[derive(Clone, Debug)]
-pub(super) struct Entries {
+pub(super) struct Logprobs {
     queue: VecDeque<Entry>,
     bytes: usize,
     /// Reading stops beyond this many bytes: an entry of one byte costs a hundred.
@@ -52,14 +52,14 @@ pub(super) struct Progress {
     /// Where it ends.
     pub(super) end: u64,
     /// Up to where the text has left.
-    pub(super) left: u64,
+    pub(super) decoded_out: u64,
     /// Some text is still held.
     pub(super) holds: bool,
     /// The text is over: what has not left is dropped.
     pub(super) over: bool,
 }
 
-impl Entries {
+impl Logprobs {
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -100,9 +100,9 @@ impl Entries {
         }
         let goes = |entry: &Entry| {
             if progress.over {
-                entry.start < progress.left
+                entry.start < progress.decoded_out
             } else {
-                !progress.holds || entry.start < progress.left
+                !progress.holds || entry.start < progress.decoded_out
             }
         };
         let count = self.queue.iter().take_while(|entry| goes(entry)).count();
@@ -128,7 +128,7 @@ impl Entries {
         self.clear();
     }
 
-    fn read(&mut self, json: &[u8], columns: &Columns, progress: Progress) -> Result<()> {
+    fn read(&mut self, json: &[u8], columns: &Columns, progress: Progress) -> JsonResult<()> {
         let first = self.queue.len();
         let mut at = progress.start;
         for (column, array) in columns.iter().enumerate() {
@@ -183,7 +183,7 @@ fn append(entry: &Entry, out: &mut [Vec<u8>; COLUMNS]) {
 }
 
 /// UTF-8 bytes of text that the entry at the cursor covers.
-fn covered(cursor: &mut Cursor<'_>, json: &[u8]) -> Result<u64> {
+fn covered(cursor: &mut Cursor<'_>, json: &[u8]) -> JsonResult<u64> {
     match cursor.kind() {
         Kind::String => cursor.string().map(|token| text::decoded_len(token.of(json)) as u64),
         Kind::Object => {
@@ -222,13 +222,13 @@ mod tests {
         let json =
             br#"[{"token":"ab","bytes":[97,98]},{"token":"\u00e9"},{"token":"c","bytes":null}]"#;
         let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
-        let mut entries = Entries::new(1 << 20);
+        let mut entries = Logprobs::new(1 << 20);
         let mut out = Default::default();
-        let progress = Progress { start: 10, end: 15, left: 11, holds: true, over: false };
+        let progress = Progress { start: 10, end: 15, decoded_out: 11, holds: true, over: false };
         assert!(entries.sort(json, &columns, progress, &mut out));
         assert_eq!(out[0], br#"{"token":"ab","bytes":[97,98]}"#);
         let mut out = Default::default();
-        let progress = Progress { start: 15, end: 15, left: 14, holds: false, over: true };
+        let progress = Progress { start: 15, end: 15, decoded_out: 14, holds: false, over: true };
         assert!(entries.sort(b"", &[None; COLUMNS], progress, &mut out));
         assert_eq!(out[0], br#"{"token":"\u00e9"}"#, "`c` begins at 14 and was cut");
         assert_eq!(entries.bytes(), 0);
@@ -239,8 +239,8 @@ mod tests {
         let json = br#"["\ude00","a","b"]"#;
         let columns = [Some(Span { start: 0, end: json.len() }), None, None, None];
         let mut out = Default::default();
-        let progress = Progress { start: 0, end: 6, left: 5, holds: true, over: false };
-        assert!(Entries::new(1 << 20).sort(json, &columns, progress, &mut out));
+        let progress = Progress { start: 0, end: 6, decoded_out: 5, holds: true, over: false };
+        assert!(Logprobs::new(1 << 20).sort(json, &columns, progress, &mut out));
         assert_eq!(out[0], br#""\ude00","a""#, "`b` is held");
     }
 
@@ -250,8 +250,8 @@ mod tests {
         let columns =
             [Some(Span { start: 5, end: 14 }), Some(Span { start: 19, end: 28 }), None, None];
         let mut out = Default::default();
-        let progress = Progress { start: 0, end: 2, left: 1, holds: true, over: false };
-        let mut entries = Entries::new(1 << 20);
+        let progress = Progress { start: 0, end: 2, decoded_out: 1, holds: true, over: false };
+        let mut entries = Logprobs::new(1 << 20);
         assert!(entries.sort(json, &columns, progress, &mut out));
         assert_eq!((out[0].as_slice(), out[1].as_slice()), (&b"\"a\""[..], &b"-1"[..]));
         let mut out = Default::default();

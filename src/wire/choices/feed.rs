@@ -2,20 +2,22 @@
 //! held leaves.
 #![forbid(unsafe_code)]
 
-use super::super::edit::Edits;
-use super::super::entries::Progress;
-use super::super::event::Event;
-use super::super::json::{Result, Span};
-use super::super::lane;
-use super::super::layout::{Choice, Layout, Make, Part, Text};
-use super::super::{Context, Fault};
 use super::Choices;
 use crate::stream::Match;
+use crate::wire::context::Context;
+use crate::wire::dialect::spec::NewFrame;
+use crate::wire::edit::Edits;
+use crate::wire::error::Fault;
+use crate::wire::event::Event;
+use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::json::{JsonResult, Span};
+use crate::wire::logprobs::Progress;
+use crate::wire::text_stream;
 
 /// One choice of one frame, being read.
-pub(super) struct Turn<'a> {
+pub(super) struct ChoiceFrame<'a> {
     pub(super) event: &'a Event<'a>,
-    pub(super) layout: &'a Layout,
+    pub(super) parsed: &'a ParsedFrame,
     pub(super) position: usize,
     pub(super) choice: &'a Choice,
     /// The frame is a whole answer.
@@ -23,15 +25,15 @@ pub(super) struct Turn<'a> {
 }
 
 /// A match, and in which text.
-pub(super) struct Found {
+pub(super) struct PartMatch {
     pub(super) part: Part,
     pub(super) found: Match,
 }
 
-impl Turn<'_> {
+impl ChoiceFrame<'_> {
     /// The texts of this choice, with their positions in the frame.
     fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
-        self.layout.texts.iter().enumerate().filter(|(_, text)| text.choice == self.position)
+        self.parsed.texts.iter().enumerate().filter(|(_, text)| text.choice == self.position)
     }
 
     /// Nothing more comes in this message text behind text `at`.
@@ -47,11 +49,11 @@ impl Turn<'_> {
 }
 
 /// What stands behind a cut in the same frame goes.
-fn blank_behind(turn: &Turn<'_>, at: usize, cut: &Text, edits: &mut Edits) {
+fn blank_behind(frame: &ChoiceFrame<'_>, at: usize, cut: &Text, edits: &mut Edits) {
     if !cut.rest.is_empty() {
         edits.delete(cut.rest);
     }
-    for (position, text) in turn.texts() {
+    for (position, text) in frame.texts() {
         let behind = if cut.part == Part::Reasoning {
             text.part == Part::Content || (text.part == cut.part && position > at)
         } else {
@@ -69,46 +71,46 @@ impl Choices {
     pub(super) fn take(
         &mut self,
         cx: &mut Context<'_>,
-        turn: &Turn<'_>,
+        frame: &ChoiceFrame<'_>,
         state: usize,
-    ) -> std::result::Result<Option<Found>, Fault> {
+    ) -> Result<Option<PartMatch>, Fault> {
         self.states[state].frames += 1;
         let answers =
-            turn.texts().any(|(_, text)| text.part == Part::Content && !text.span.is_empty());
+            frame.texts().any(|(_, text)| text.part == Part::Content && !text.span.is_empty());
         for part in [Part::Reasoning, Part::Content] {
-            if self.states[state].lane(part).is_none() {
+            if self.states[state].stream(part).is_none() {
                 continue;
             }
             let mut start = None;
             let mut found = None;
-            for (at, text) in turn.texts() {
+            for (at, text) in frame.texts() {
                 if text.part == Part::Border && part == Part::Content {
                     found = self.flush_made(cx, state, part);
                 } else if text.part == part {
-                    let closing = turn.closes(at, part, answers);
-                    let (begin, end) = self.take_text(cx, turn.event, text, state, closing)?;
+                    let closing = frame.closes(at, part, answers);
+                    let (begin, end) = self.take_text(cx, frame.event, text, state, closing)?;
                     start.get_or_insert(begin);
                     found = end;
                 }
                 if found.is_some() {
-                    blank_behind(turn, at, text, &mut self.edits);
+                    blank_behind(frame, at, text, &mut self.edits);
                     break;
                 }
             }
             // Held text that this frame ends although it has none of its own leaves in a frame
             // before it.
             if found.is_none()
-                && (turn.choice.finished || turn.whole || (part == Part::Reasoning && answers))
+                && (frame.choice.finished || frame.whole || (part == Part::Reasoning && answers))
             {
                 found = self.flush_made(cx, state, part);
             }
             if part == Part::Content {
                 if let Some(start) = start {
-                    self.sort_entries(cx, turn, state, start, found.is_some());
+                    self.sort_entries(cx, frame, state, start, found.is_some());
                 }
             }
             if let Some(found) = found {
-                return Ok(Some(Found { part, found }));
+                return Ok(Some(PartMatch { part, found }));
             }
         }
         Ok(None)
@@ -121,18 +123,20 @@ impl Choices {
         text: &Text,
         state: usize,
         closing: bool,
-    ) -> Result<(u64, Option<Match>)> {
+    ) -> JsonResult<(u64, Option<Match>)> {
         let raw = text.span.of(event.json);
-        let Some(lane) = self.states[state].lane(text.part) else { return Ok((0, None)) };
-        lane.field = text.field;
+        let Some(stream) = self.states[state].stream(text.part) else { return Ok((0, None)) };
+        stream.field = text.field;
         let mut taken = match self.taken.take() {
             Some(taken) => taken,
-            None => lane.take(raw, cx.scratch).map_err(|what| lane::malformed(what, text.span))?,
+            None => stream
+                .take(raw, cx.scratch)
+                .map_err(|what| text_stream::malformed(what, text.span))?,
         };
         if closing && taken.matched.is_none() {
-            lane.close(&mut taken, raw, cx.scratch);
+            stream.close(&mut taken, raw, cx.scratch);
         }
-        if !taken.same {
+        if !taken.unchanged {
             self.edits.replace(text.span, &cx.scratch.text);
         }
         Ok((taken.start, taken.matched))
@@ -142,25 +146,30 @@ impl Choices {
     fn sort_entries(
         &mut self,
         cx: &mut Context<'_>,
-        turn: &Turn<'_>,
+        frame: &ChoiceFrame<'_>,
         state: usize,
         start: u64,
         over: bool,
     ) {
-        let choice = turn.choice;
-        let lane = &mut self.states[state].content;
-        if lane.entries.is_empty() && choice.columns.iter().all(Option::is_none) {
+        let choice = frame.choice;
+        let stream = &mut self.states[state].content;
+        if stream.entries.is_empty() && choice.columns.iter().all(Option::is_none) {
             return;
         }
-        let progress =
-            Progress { start, end: lane.came(), left: lane.left(), holds: lane.holds(), over };
+        let progress = Progress {
+            start,
+            end: stream.decoded_in(),
+            decoded_out: stream.decoded_out(),
+            holds: stream.holds(),
+            over,
+        };
         cx.entries.iter_mut().for_each(Vec::clear);
-        if !lane.entries.sort(turn.event.json, &choice.columns, progress, cx.entries) {
+        if !stream.entries.sort(frame.event.json, &choice.columns, progress, cx.entries) {
             return;
         }
         if choice.columns.iter().all(Option::is_none) {
             if cx.entries.iter().any(|column| !column.is_empty()) {
-                (self.shape.put_entries)(choice, cx.entries, &mut self.edits);
+                (self.spec.put_entries)(choice, cx.entries, &mut self.edits);
             }
             return;
         }
@@ -179,18 +188,18 @@ impl Choices {
         part: Part,
     ) -> Option<Match> {
         let index = self.states[state].index;
-        let lane = self.states[state].lane(part)?;
+        let stream = self.states[state].stream(part)?;
         cx.scratch.text.clear();
-        if !lane.holds() {
-            return lane.flush(&mut cx.scratch.text);
+        if !stream.holds() {
+            return stream.flush(&mut cx.scratch.text);
         }
-        let found = lane.flush(&mut cx.scratch.text);
+        let found = stream.flush(&mut cx.scratch.text);
         cx.entries.iter_mut().for_each(Vec::clear);
-        lane.entries.flush(cx.entries);
+        stream.entries.flush(cx.entries);
         let mut edits = Edits::default();
-        let field = lane.field;
-        let make = Make { index, field, part, text: &cx.scratch.text, entries: cx.entries };
-        (self.shape.make)(&self.pattern.json, &self.pattern.layout, &make, &mut edits);
+        let field = stream.field;
+        let make = NewFrame { index, field, part, text: &cx.scratch.text, entries: cx.entries };
+        (self.spec.make)(&self.pattern.json, &self.pattern.parsed, &make, &mut edits);
         cx.sink.made(&self.pattern, &mut edits);
         found
     }
@@ -200,8 +209,8 @@ impl Choices {
         for state in 0..self.states.len() {
             for part in [Part::Reasoning, Part::Content] {
                 if drop {
-                    if let Some(lane) = self.states[state].lane(part) {
-                        lane.drop_held();
+                    if let Some(stream) = self.states[state].stream(part) {
+                        stream.drop_held();
                     }
                 } else if let Some(found) = self.flush_made(cx, state, part) {
                     self.states[state].matched = Some(found.index);

@@ -5,8 +5,8 @@
 //! a prefix of `held`, found by counting characters, and leaves in the escapes in which it came.
 #![forbid(unsafe_code)]
 
-use super::entries::Entries;
-use super::matcher::{Matcher, Step};
+use super::logprobs::Logprobs;
+use super::matcher::{CharMatcher, Released};
 use super::{json, text};
 use crate::error::Error;
 use crate::set::StopSet;
@@ -14,8 +14,8 @@ use crate::stream::{Match, StreamOptions};
 
 /// The state of one message text.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
-    matcher: Matcher,
+pub(super) struct TextStream {
+    matcher: CharMatcher,
     held: Vec<u8>,
     /// A high surrogate at the end of the text so far.
     waiting: Option<u16>,
@@ -23,27 +23,27 @@ pub(super) struct Lane {
     skip: u64,
     skipped: u64,
     /// Everything that left, raw, for providers that repeat the whole text at the end.
-    said: Option<Vec<u8>>,
+    emitted: Option<Vec<u8>>,
     /// UTF-8 bytes of text that came and that left, as [`text::decoded_len`] counts: where
     /// log-probabilities stand.
-    came: u64,
-    left: u64,
-    pub(super) entries: Entries,
+    decoded_in: u64,
+    decoded_out: u64,
+    pub(super) entries: Logprobs,
     /// The key under which the text came.
     pub(super) field: &'static str,
 }
 
 /// What becomes of a text.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
+pub(super) struct Step {
     /// What leaves is the very text that came, whatever `text` holds.
-    pub(super) same: bool,
+    pub(super) unchanged: bool,
     pub(super) matched: Option<Match>,
     /// Where the text began, in UTF-8 bytes.
     pub(super) start: u64,
 }
 
-/// Buffers shared by all lanes of a cutter.
+/// Buffers shared by all streams of a cutter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     decoded: String,
@@ -52,14 +52,14 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Fails for a text that [`Lane::take`] would refuse.
+    /// Fails for a text that [`TextStream::take`] would refuse.
     pub(super) fn check(&mut self, raw: &[u8]) -> Result<(), &'static str> {
         self.decoded.clear();
         text::decode(raw, None, &mut self.decoded).map(|_| ())
     }
 }
 
-impl Lane {
+impl TextStream {
     pub(super) fn new(
         set: &StopSet,
         options: &StreamOptions,
@@ -68,26 +68,22 @@ impl Lane {
         held_bytes: usize,
     ) -> Result<Self, Error> {
         Ok(Self {
-            matcher: Matcher::new(set, options)?,
+            matcher: CharMatcher::new(set, options)?,
             held: Vec::new(),
             waiting: None,
             skip,
             skipped: 0,
-            said: repeat.then(Vec::new),
-            came: 0,
-            left: 0,
-            entries: Entries::new(held_bytes),
+            emitted: repeat.then(Vec::new),
+            decoded_in: 0,
+            decoded_out: 0,
+            entries: Logprobs::new(held_bytes),
             field: "content",
         })
     }
 
     /// Reads the raw text of a frame. What may leave is the same text, or what stands in
     /// `scratch.text` then.
-    pub(super) fn take(
-        &mut self,
-        raw: &[u8],
-        scratch: &mut Scratch,
-    ) -> Result<Taken, &'static str> {
+    pub(super) fn take(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Step, &'static str> {
         scratch.text.clear();
         if self.skip > 0 {
             return self.take_behind_echo(raw, scratch);
@@ -95,7 +91,7 @@ impl Lane {
         self.read(raw, scratch)
     }
 
-    fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Taken, &'static str> {
+    fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Step, &'static str> {
         let Scratch { decoded, text: out } = scratch;
         let (chunk, waiting, length) = if self.waiting.is_none() && !raw.contains(&b'\\') {
             (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None, raw.len())
@@ -104,16 +100,16 @@ impl Lane {
             let waiting = text::decode(raw, self.waiting, decoded)?;
             (decoded.as_str(), waiting, text::decoded_len(raw))
         };
-        let start = self.came;
+        let start = self.decoded_in;
         let step = self.matcher.advance(chunk);
-        self.came += length as u64;
+        self.decoded_in += length as u64;
         self.waiting = waiting;
         if self.held.is_empty() && waiting.is_none() && step.whole && step.matched.is_none() {
-            self.left = self.came;
-            self.say(raw);
-            return Ok(Taken { same: true, matched: None, start });
+            self.decoded_out = self.decoded_in;
+            self.note_emitted(raw);
+            return Ok(Step { unchanged: true, matched: None, start });
         }
-        let Step { emitted, matched, .. } = step;
+        let Released { emitted, matched, .. } = step;
         let first = out.len();
         let in_place = self.held.is_empty();
         if in_place {
@@ -130,13 +126,13 @@ impl Lane {
             self.waiting = None;
         }
         let emission = out.get(first..).unwrap_or(&[]);
-        self.left += text::decoded_len(emission) as u64;
-        let same = emission == raw;
-        if let Some(said) = &mut self.said {
-            said.extend_from_slice(emission);
+        self.decoded_out += text::decoded_len(emission) as u64;
+        let unchanged = emission == raw;
+        if let Some(emitted) = &mut self.emitted {
+            emitted.extend_from_slice(emission);
         }
-        Ok(Taken {
-            same: same && first == 0,
+        Ok(Step {
+            unchanged: unchanged && first == 0,
             matched: matched.map(|found| self.shifted(found)),
             start,
         })
@@ -147,9 +143,9 @@ impl Lane {
         &mut self,
         raw: &[u8],
         scratch: &mut Scratch,
-    ) -> Result<Taken, &'static str> {
+    ) -> Result<Step, &'static str> {
         scratch.decoded.clear();
-        let start = self.came;
+        let start = self.decoded_in;
         let waiting = text::decode(raw, self.waiting, &mut scratch.decoded)?;
         let count = scratch.decoded.chars().count() as u64;
         if count < self.skip || (count == self.skip && waiting.is_none()) {
@@ -157,10 +153,10 @@ impl Lane {
             self.skip -= count;
             self.skipped += count;
             self.waiting = waiting;
-            self.came += text::decoded_len(raw) as u64;
-            self.left = self.came;
-            self.say(raw);
-            return Ok(Taken { same: true, matched: None, start });
+            self.decoded_in += text::decoded_len(raw) as u64;
+            self.decoded_out = self.decoded_in;
+            self.note_emitted(raw);
+            return Ok(Step { unchanged: true, matched: None, start });
         }
         // A half that waited and stays alone is a character of its own, but none of this text.
         let lone = self.waiting.take().is_some() && !text::begins_with_low(raw);
@@ -169,15 +165,12 @@ impl Lane {
         self.skipped += self.skip;
         self.skip = 0;
         let (echo, answer) = raw.split_at(at);
-        self.say(echo);
-        self.came += text::decoded_len(echo) as u64;
-        self.left = self.came;
+        self.note_emitted(echo);
+        self.decoded_in += text::decoded_len(echo) as u64;
+        self.decoded_out = self.decoded_in;
         scratch.text.extend_from_slice(echo);
         let taken = self.read(answer, scratch)?;
-        if taken.same {
-            return Ok(Taken { start, ..taken });
-        }
-        Ok(Taken { same: false, start, ..taken })
+        Ok(Step { start, ..taken })
     }
 
     /// No more text comes before whatever follows: appends all that is held to `out`. A high
@@ -198,13 +191,13 @@ impl Lane {
         }
         let emission = self.held.get(..at).unwrap_or(&[]);
         out.extend_from_slice(emission);
-        if let Some(said) = &mut self.said {
-            said.extend_from_slice(emission);
+        if let Some(emitted) = &mut self.emitted {
+            emitted.extend_from_slice(emission);
         }
-        self.left = if matched.is_none() {
-            self.came
+        self.decoded_out = if matched.is_none() {
+            self.decoded_in
         } else {
-            self.left + text::decoded_len(emission) as u64
+            self.decoded_out + text::decoded_len(emission) as u64
         };
         self.held.clear();
         self.matcher.flush();
@@ -212,19 +205,19 @@ impl Lane {
     }
 
     /// The text just taken was the last before a border: what is held leaves with it.
-    pub(super) fn close(&mut self, taken: &mut Taken, raw: &[u8], scratch: &mut Scratch) {
+    pub(super) fn close(&mut self, taken: &mut Step, raw: &[u8], scratch: &mut Scratch) {
         if !self.holds() {
             self.matcher.flush();
             return;
         }
-        if taken.same {
+        if taken.unchanged {
             // `scratch.text` may hold it already: what was released can be the same letters as what
             // came.
             scratch.text.clear();
             scratch.text.extend_from_slice(raw);
         }
         taken.matched = self.flush(&mut scratch.text);
-        taken.same = scratch.text == raw;
+        taken.unchanged = scratch.text == raw;
     }
 
     /// Forgets what is held. Half of an echoed pair has left, and still waits to be counted.
@@ -233,7 +226,7 @@ impl Lane {
             self.waiting = None;
         }
         self.held.clear();
-        self.left = self.came;
+        self.decoded_out = self.decoded_in;
         self.entries.clear();
         self.matcher.flush();
     }
@@ -245,23 +238,23 @@ impl Lane {
     }
 
     /// Up to which position (UTF-8 bytes) the text has come.
-    pub(super) fn came(&self) -> u64 {
-        self.came
+    pub(super) fn decoded_in(&self) -> u64 {
+        self.decoded_in
     }
 
     /// Up to which position (UTF-8 bytes) the text has left.
-    pub(super) fn left(&self) -> u64 {
-        self.left
+    pub(super) fn decoded_out(&self) -> u64 {
+        self.decoded_out
     }
 
     /// Everything that left, raw.
-    pub(super) fn said(&self) -> &[u8] {
-        self.said.as_deref().unwrap_or(&[])
+    pub(super) fn emitted(&self) -> &[u8] {
+        self.emitted.as_deref().unwrap_or(&[])
     }
 
-    fn say(&mut self, raw: &[u8]) {
-        if let Some(said) = &mut self.said {
-            said.extend_from_slice(raw);
+    fn note_emitted(&mut self, raw: &[u8]) {
+        if let Some(emitted) = &mut self.emitted {
+            emitted.extend_from_slice(raw);
         }
     }
 

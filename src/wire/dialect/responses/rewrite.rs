@@ -1,14 +1,14 @@
 //! The places that say the whole text once more, cut: parts, items, the response itself.
 #![forbid(unsafe_code)]
 
-use super::super::super::Context;
-use super::super::super::edit::Edits;
-use super::super::super::entries::{Entries, Progress};
-use super::super::super::json::{Result, Span, word};
-use super::super::super::options::StopField;
-use super::super::put;
 use super::Matched;
 use super::reading::{Object, elements, object};
+use crate::wire::context::Context;
+use crate::wire::dialect::put;
+use crate::wire::edit::Edits;
+use crate::wire::json::{JsonResult, Span, word};
+use crate::wire::logprobs::{Logprobs, Progress};
+use crate::wire::options::StopField;
 
 /// Deletes what stands behind element `kept`.
 pub(super) fn cut_list(list: Span, elements: &[Span], kept: usize, edits: &mut Edits) {
@@ -22,10 +22,10 @@ pub(super) fn cut_part(
     span: Span,
     matched: &Matched,
     edits: &mut Edits,
-) -> Result<()> {
+) -> JsonResult<()> {
     let part = object(json, span)?;
     if let Some(whole) = part.text {
-        edits.replace(whole, &matched.said);
+        edits.replace(whole, &matched.emitted);
     }
     cut_entries(json, part.logprobs, matched, edits);
     Ok(())
@@ -36,7 +36,7 @@ pub(super) fn cut_item(
     span: Span,
     matched: &Matched,
     edits: &mut Edits,
-) -> Result<()> {
+) -> JsonResult<()> {
     let item = object(json, span)?;
     if let Some(status) =
         item.status.filter(|status| *word(json, Some(*status)) == *b"\"incomplete\"")
@@ -58,10 +58,15 @@ pub(super) const WHOLE_ENTRIES: usize = 64 << 20;
 /// The entries of a whole text, without those past the cut.
 pub(super) fn cut_entries(json: &[u8], array: Option<Span>, matched: &Matched, edits: &mut Edits) {
     let Some(array) = array else { return };
-    let progress = Progress { start: 0, end: 0, left: matched.left, holds: false, over: true };
+    let progress =
+        Progress { start: 0, end: 0, decoded_out: matched.decoded_out, holds: false, over: true };
     let mut kept = Default::default();
-    if Entries::new(WHOLE_ENTRIES).sort(json, &[Some(array), None, None, None], progress, &mut kept)
-    {
+    if Logprobs::new(WHOLE_ENTRIES).sort(
+        json,
+        &[Some(array), None, None, None],
+        progress,
+        &mut kept,
+    ) {
         edits.replace(Span { start: array.start + 1, end: array.end - 1 }, &kept[0]);
     }
 }
@@ -83,7 +88,7 @@ pub(super) fn complete(
         edits.replace(incomplete, b"null");
     }
     if let (StopField::Named(name), Some(status)) = (&cx.options.stop_field, response.status) {
-        edits.replace_with(put::point(status.end), |ink| put::field(name, stop, ink));
+        edits.replace_with(put::point(status.end), |arena| put::field(name, stop, arena));
     }
 }
 
