@@ -384,7 +384,7 @@ def test_a_bad_stops_file_is_one_clear_line(tmp_path: Path, content: bytes, name
         ("--stop=x --tie=last", "--tie"),
         ("--stop=x --chunk=0", "at least 1, not '0'"),
         ("--stop=x --min-chars=-1", "at least 0, not '-1'"),
-        ("--stop=x --start-inside", "start_inside"),
+        ("--stop=x --start-inside", "--start-inside"),
         ("--stop=x --ignore-inside x y", "marker"),
         ("--stop=x --no-such-option", "--no-such-option"),
     ],
@@ -471,5 +471,9 @@ def test_only_the_command_asked_for_is_imported(arguments: list[str]) -> None:
     )
     assert done.returncode == 0
     assert b"holdback" in done.stdout
-    asked_for = ["holdback.commands.cut", "holdback.commands._stops"] if "cut" in arguments else []
+    asked_for = (
+        [f"holdback.commands.{name}" for name in ("cut", "_stops", "_words")]
+        if "cut" in arguments
+        else []
+    )
     assert sorted(ast.literal_eval(done.stderr.decode())) == sorted(asked_for)

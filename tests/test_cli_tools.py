@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+HOLDBACK = [sys.executable, "-m", "holdback"]
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -149,3 +154,97 @@ def test_wrong_usage_is_one_line_and_a_code(arguments, stdin, code, said):
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+EVERY = [
+    ["--version"],
+    ["--help"],
+    ["lint", "--help"],
+    ["lint", "-s", "END"],
+    ["lint", "-s", "END", "--json"],
+    ["explain", "-s", "END"],
+    ["trace", "-s", "END"],
+    ["trace", "-s", "END", "--json"],
+    ["truncate", "-s", "END"],
+    ["cut", "-s", "END"],
+]
+ROW = b'{"text": "a END b"}\n'
+
+
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs the device that is always full (Linux)"
+)
+@pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
+def test_a_full_disk_is_one_line_and_1(arguments):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*HOLDBACK, *arguments],
+            input=ROW,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    command = " " + arguments[0] if arguments[0][0] != "-" else ""
+    said = f"holdback{command}: error: cannot write the output: No space left on device\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX closes the output")
+@pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
+def test_a_closed_output_is_one_line_and_1(arguments):
+    line = " ".join(map(shlex.quote, [*HOLDBACK, *arguments])) + " >&-"
+    done = subprocess.run(
+        ["sh", "-c", line], input=ROW, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.decode().count("cannot write the output: ") == 1
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a pipe of POSIX")
+@pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
+def test_a_reader_that_went_away_is_141_and_no_word(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [*HOLDBACK, *arguments],
+        input=ROW,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_the_output_cannot_write_is_escaped():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [*HOLDBACK, "explain", "-s", "—"],
+        input="x — y".encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2014" in done.stdout
+
+
+def test_messages_name_the_options_of_the_command_line():
+    early = run("explain", "-s", "END", "--min-chars", "9", stdin="a END")
+    assert "lower --min-chars if" in early.stdout
+    wrong = run("cut", "-s", "x", "--ignore-inside", "x", "y")
+    assert "ignore_inside" not in wrong.stderr
+    unknown = run("lint", "-s", "x", "--provider", "nobody")
+    assert "with --facts FILE" in unknown.stderr
+    dash = run("lint", "--stop", "---")
+    assert "--stop=---" in dash.stderr
+    assert run("lint", "--stop=---").returncode == 0
+    assert "plan(" not in run("lint", "-s", "x", "--provider", "openai").stdout
+
+
+def test_a_stop_of_the_readme_is_not_common():
+    assert "common" not in run("lint", "-s", r"\n\nUser:").stdout

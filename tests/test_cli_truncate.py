@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdback import StopSet, cli
-from holdback.commands import _jobs
+from holdback.commands import _jobs, _json_path
 from holdback.commands._jobs import Job, Work
 from holdback.commands._jsonl import Fields, Tally, plan_blocks, read_block
 from holdback.commands._progress import Progress
@@ -182,7 +183,7 @@ def test_counts_are_told_for_people_and_for_programs():
 BAD = [
     (b'{"text": "x"', "not JSON: Expecting"),
     (b'["text"]', "not a JSON object"),
-    (b'{"other": "x"}', "no field 'text'"),
+    (b'{"other": "x"}', "no field 'text' (it has 'other')"),
     (b'{"text": 7}', "field 'text' holds 7"),
     (b'{"text": "\xff"}', "can't decode byte"),
     (b'{"text": "a"} {"text": "b"}', "not JSON: Extra data"),
@@ -331,6 +332,96 @@ def test_a_worker_that_dies_is_told_and_the_run_goes_on(tmp_path, many_rows):
     assert output.read_bytes() == holdback(many_rows, *stop_options()).stdout
 
 
+def test_a_run_that_failed_before_its_first_row_leaves_nothing(tmp_path):
+    source, output = tmp_path / "in.jsonl", tmp_path / "made" / "out.jsonl"
+    source.write_bytes(b'{"c":"a###"}\n')
+    output.parent.mkdir()
+    assert holdback(source, "-o", output, *stop_options()).returncode == 1
+    assert list(output.parent.iterdir()) == []
+    done = holdback(source, "-o", output, "--column=c", *stop_options())
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == b'{"c":"a"}\n'
+
+
+NESTED = b"""{"id": 1.10, "response": {"x": [1e3], "choices": [{"n": [], "message": {"content": "a###b"}}, {}]}}
+{"response": null}
+{"response": {"choices": [{"message": {"content": "plain"}}]}, "response.choices": 2}
+"""
+
+
+def test_a_field_further_inside_is_cut_and_all_else_stays(tmp_path):
+    path = "--column=response.choices[0].message.content"
+    done = holdback(path, *stop_options(), stdin=NESTED)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == NESTED.replace(b"a###b", b"a")
+    done = holdback(path, "--stop-column=stop", *stop_options(), stdin=NESTED)
+    assert [json.loads(line)["stop"] for line in done.stdout.splitlines()] == ["###", None, None]
+    literal = holdback("--column=a.b", *stop_options(), stdin=b'{"a.b":"x###","a":{"b":"y###"}}\n')
+    assert literal.stdout == b'{"a.b":"x","a":{"b":"y###"}}\n', "the field of that name comes first"
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (b'{"a": 1}', "a is no object, so it has no field 'b'"),
+        (b'{"a": {"c": 1, "d": 2}}', "no field 'b' in a (it has 'c', 'd')"),
+        (b'{"a": {"b": {}}}', "a.b is no list, so it has no item 2"),
+        (b'{"a": {"b": ["x"]}}', "a.b has no item 2: its length is 1"),
+        (b"{}", "no field 'a' (it is empty)"),
+    ],
+)
+def test_an_error_says_where_the_way_to_a_field_ends(row, said):
+    done = holdback("--column=a.b[2]", *stop_options(), stdin=row)
+    assert said in done.stderr.decode()
+    assert done.returncode == 1
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('a"\\}]é', max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab}"), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from("ab"), json_values, min_size=1), st.data())
+def test_the_place_of_a_value_is_where_it_stands(row, data):
+    separators = data.draw(st.sampled_from([(",", ":"), (" ,\t", " : ")]))
+    text = (
+        "  " + json.dumps(row, separators=separators, ensure_ascii=data.draw(st.booleans())) + " "
+    )
+    path, value = (), row
+    while isinstance(value, (dict, list)) and value and (not path or data.draw(st.booleans())):
+        step = data.draw(
+            st.sampled_from([*value] if isinstance(value, dict) else range(len(value)))
+        )
+        path, value = (*path, step), value[step]
+    begin, end = _json_path.span_at(text, path)
+    assert json.loads(text[begin:end]) == value == _json_path.value_at(row, path)
+    assert _json_path.parse(_json_path.shown(path)) == path
+
+
+@pytest.mark.parametrize("module", ["gzip", "bz2", "lzma"])
+def test_packed_rows_are_unpacked_on_the_way(tmp_path, module):
+    plain = b'{"text":"a###"}\n' * 1000
+    packed = import_module(module).compress(plain)
+    (tmp_path / "in").write_bytes(packed)
+    cut = plain.replace(b"###", b"")
+    assert holdback(tmp_path / "in", *stop_options()).stdout == cut
+    assert holdback(*stop_options(), stdin=packed).stdout == cut
+    done = holdback(tmp_path / "in", "-o", tmp_path / "out", *stop_options())
+    assert (done.returncode, b"is compressed: leave out --output" in done.stderr) == (2, True)
+    done = holdback(*stop_options(), stdin=packed[: len(packed) // 2])
+    assert done.returncode == 1
+    assert b"damaged" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_zstandard_is_unpacked_or_a_clear_error():
+    done = holdback(*stop_options(), stdin=b"\x28\xb5\x2f\xfd rest")
+    assert done.returncode in (1, 2)
+    assert b"zstdcat" in done.stderr or b"damaged" in done.stderr
+
+
 def test_outputs_are_never_lost_by_accident(tmp_path):
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(b'{"text":"a###"}\n')
@@ -368,7 +459,9 @@ def test_several_files_go_into_a_directory(tmp_path):
         (["--stop=x", "a.parquet"], "Parquet cannot be written to standard output"),
         (["--stop=x", "--workers=2"], "need --output"),
         (["--stop=x", "--column=a", "--stop-column=a"], "names the field that is cut"),
-        (["--stop=x", "--start-inside"], "ignore_inside"),
+        (["--stop=x", "--start-inside"], "--ignore-inside"),
+        (["--stop=x", "--column=a..b"], "names no field"),
+        (["--stop=x", "--column=a[0].b", "--stop-column=a"], "names the field that is cut"),
     ],
 )
 def test_wrong_usage_is_told_in_one_line(arguments, told):

@@ -36,6 +36,9 @@ STUTTER = 0.05
 seen as a hitch in the text.
 """
 
+ENOUGH_TIMES = 3
+"""A stop that the samples contain fewer times than this may be there by chance."""
+
 MOST_MEASURED = 200
 """Longer lists are measured as a whole only: two milliseconds a stop would add up."""
 
@@ -195,7 +198,7 @@ def _common(index: int, stop: str) -> Iterator[Finding]:
         f"{_times(count)} in the {name} sample" for name, count in counts.items() if count
     )
     what = COMMON.get(stop)
-    if what is None and not seen:
+    if what is None and sum(counts.values()) < ENOUGH_TIMES:
         return
     where = f"is {what}" if what else "is found in ordinary text"
     yield Finding(

@@ -15,12 +15,15 @@ Exit codes, the same for every subcommand:
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import importlib
+import io
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TextIO
 
 # name -> one line of help. The module is holdback.commands.NAME; see there for what it must hold.
 COMMANDS = {
@@ -53,7 +56,8 @@ def say(line: str) -> None:
     standard output).
     """
     if sys.stderr is not None:
-        print(line, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # there is nowhere left to say it
+            print(line, file=sys.stderr, flush=True)
 
 
 def say_json(fields: Mapping[str, object]) -> None:
@@ -62,12 +66,55 @@ def say_json(fields: Mapping[str, object]) -> None:
     say(json.dumps(fields, ensure_ascii=encoding.lower() not in ("utf-8", "utf8")))
 
 
+@contextlib.contextmanager
+def output() -> Iterator[TextIO]:
+    """Standard output, flushed at the end. What is not in its encoding goes out as an escape.
+
+    Raises:
+        CommandError: if it is closed, or does not take what is written (a full disk).
+        BrokenPipeError: if its reader went away.
+    """
+    if sys.stdout is None:
+        raise CommandError("cannot write the output: standard output is closed")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except OSError as error:
+        _forget_output()
+        raise output_error(error) from error
+
+
+def output_error(error: OSError) -> Exception:
+    """What a failed write to standard output is reported as."""
+    # Windows knows no broken pipe: it says "invalid argument" when the reader is gone.
+    if isinstance(error, BrokenPipeError) or (os.name == "nt" and error.errno == errno.EINVAL):
+        return BrokenPipeError(*error.args)
+    return CommandError(f"cannot write the output: {error.strerror}")
+
+
+def _forget_output() -> None:
+    """Python flushes `sys.stdout` once more at exit and would complain; what is left goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line: the usage is a screenful and hides what is
     wrong.
     """
 
+    def print_help(self, file: Any = None) -> None:
+        """Print the help; an output that does not take it is an error, where argparse is silent."""
+        if file is not None:
+            super().print_help(file)
+        else:
+            with output() as out:
+                out.write(self.format_help())
+
     def error(self, message: str) -> NoReturn:
+        if message.endswith(("expected one argument", "expected 2 arguments")):
+            message += "; one that begins with a dash is written --option=VALUE, as in --stop=---"
         self.exit(USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
@@ -79,7 +126,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_args: Any, **_options: Any) -> NoReturn:
         from importlib.metadata import version
 
-        print("holdback", version("holdback"))
+        with output() as out:
+            print("holdback", version("holdback"), file=out)
         parser.exit()
 
 
@@ -108,18 +156,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: by `argparse`, after `--help`, `--version` (code 0) or wrong usage (code 2).
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
+    command = next((word for word in arguments if not word.startswith("-")), None)
     try:
-        parser = build_parser(next((word for word in arguments if not word.startswith("-")), None))
+        parser = build_parser(command)
         args = parser.parse_args(arguments)
         code: int = args.run(args)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes sys.stdout once more at exit and would complain; there is nobody left to
-        # complain to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _forget_output()
         return BROKEN_PIPE
     except CommandError as error:
-        say(f"holdback {args.command}: error: {error}")
+        say(f"{f'holdback {command}' if command else 'holdback'}: error: {error}")
         return error.code
     return code

@@ -173,6 +173,13 @@ class Job:
             raise CommandError(f"another process works on {self.unfinished}") from error
         return lock
 
+    def forget_if_nothing_is_done(self) -> None:
+        """Remove the directory of a run without one finished part: there is nothing to go on with,
+        and it would stand in the way of the next one. Called under its lock.
+        """
+        if not any(self.unfinished.glob("*.part")):
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+
     def join(self, blocks: list[Block]) -> None:
         """Put the parts together and give the output its name."""
         joined = self.unfinished / "joined"

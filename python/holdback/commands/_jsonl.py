@@ -9,15 +9,14 @@ unknown fields their spelling.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+from holdback.commands import _json_path
+
 _BOM = "\ufeff"
-_BLANK, _COLON, _COMMA = (re.compile(rf"[ \t\r\n]*{sign}[ \t\r\n]*") for sign in ("", ":", ",?"))
-_DECODER = json.JSONDecoder()
 
 Cutting: TypeAlias = Callable[[list[str]], tuple[list[str], list[Any]]]
 """Texts in; what is left of each, and its stop or `None`."""
@@ -93,6 +92,10 @@ class Fields:
     column: str
     stop_column: str | None = None
 
+    def path(self, row: dict[str, Any]) -> _json_path.Path:
+        """The way to the texts: a field of this very name before one further inside."""
+        return (self.column,) if self.column in row else _json_path.parse(self.column)
+
 
 class Lines:
     """Cuts rows of JSON, block by block."""
@@ -145,7 +148,7 @@ class Lines:
 class _Row:
     """One line: its value, and which of the block's texts are its own."""
 
-    __slots__ = ("begin", "end", "fields", "line", "row", "text")
+    __slots__ = ("begin", "end", "fields", "line", "path", "row", "text", "value")
 
     def __init__(self, line: bytes, fields: Fields, texts: list[str]) -> None:
         self.line, self.fields = line, fields
@@ -156,11 +159,11 @@ class _Row:
             raise ValueError(f"not JSON: {error}") from error
         if not isinstance(self.row, dict):
             raise ValueError("not a JSON object")  # noqa: TRY004  (of the data, not of the call)
-        if fields.column not in self.row:
-            raise ValueError(f"no field {fields.column!r}")
+        self.path = fields.path(self.row)
+        self.value = _json_path.value_at(self.row, self.path)
         self.begin = len(texts)
         try:
-            _gather(self.row[fields.column], texts, fields.column)
+            _gather(self.value, texts, fields.column)
         except ValueError:
             del texts[self.begin :]
             raise
@@ -172,18 +175,15 @@ class _Row:
         named = self.fields.stop_column
         if not cut and named is None:
             return self.line
-        value = self.row[self.fields.column]
         edits = []
-        if cut or named in self.row:
-            spans = _spans(self.text)  # most rows do without
         if cut:
-            short = _shaped(value, iter(kept[self.begin : self.end]), str_of=_head)
-            edits.append((*spans[self.fields.column], _dump(short, self.text)))
+            short = _shaped(self.value, iter(kept[self.begin : self.end]), str_of=_head)
+            edits.append((*_json_path.span_at(self.text, self.path), _dump(short, self.text)))
         if named is not None:
-            report = _dump(_shaped(value, iter(fired), str_of=_other), self.text)
+            report = _dump(_shaped(self.value, iter(fired), str_of=_other), self.text)
             brace = self.text.rindex("}")
             at = (
-                (*spans[named], report)
+                (*_json_path.span_at(self.text, (named,)), report)
                 if named in self.row
                 else (brace, brace, f", {_dump(named, self.text)}: {report}")
             )
@@ -192,27 +192,6 @@ class _Row:
         for begin, end, new in sorted(edits, reverse=True):
             text = text[:begin] + new + text[end:]
         return text.encode()
-
-
-def _spans(text: str) -> dict[str, tuple[int, int]]:
-    """Where the values of an object stand in its text, which is known to be good JSON.
-
-    Of equal names the last one counts, as in `json`.
-    """
-    spans = {}
-    at = _end(_BLANK, text, text.index("{") + 1)
-    while text[at] == '"':
-        name, at = _DECODER.raw_decode(text, at)
-        begin = _end(_COLON, text, at)
-        _, end = _DECODER.raw_decode(text, begin)
-        spans[name] = (begin, end)
-        at = _end(_COMMA, text, end)
-    return spans
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
 
 
 def _gather(value: Any, texts: list[str], name: str) -> None:

@@ -18,13 +18,14 @@ import select
 from collections.abc import Iterator
 
 from holdback import StopMatch, StopSet, StopStream
-from holdback.cli import COMMANDS, USAGE, CommandError, say_json
+from holdback.cli import COMMANDS, USAGE, CommandError, output_error, say_json
 from holdback.commands._stops import (
     add_scope_options,
     add_stop_options,
     scope_options,
     whole_number,
 )
+from holdback.commands._words import in_options
 
 # What one read may bring. A pipe holds 64 KiB on Linux; more would only make the first output of a
 # file later.
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             include_stop=args.include_stop, errors=args.errors, **scope_options(args)
         )
     except ValueError as error:
-        raise CommandError(str(error), USAGE) from error
+        raise CommandError(in_options(str(error)), USAGE) from error
     report = Report()
     try:
         with _opened(args.file) as source:
@@ -215,12 +216,7 @@ def _write(text: str, report: Report) -> None:
         except BlockingIOError:
             select.select([], [1], [])
             continue
-        except BrokenPipeError:
-            raise
         except OSError as error:
-            # Windows knows no broken pipe: it says "invalid argument" when the reader is gone.
-            if os.name == "nt" and error.errno == errno.EINVAL:
-                raise BrokenPipeError from error
-            raise CommandError(f"cannot write the output: {error.strerror}") from error
+            raise output_error(error) from error
         report.bytes_written += count
         left = left[count:]

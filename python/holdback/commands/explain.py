@@ -6,9 +6,10 @@ import argparse
 import json
 
 from holdback import explain
-from holdback.cli import COMMANDS, USAGE, CommandError
+from holdback.cli import COMMANDS, USAGE, CommandError, output
 from holdback.commands._input import read_input
 from holdback.commands._stops import add_stop_options, whole_number
+from holdback.commands._words import in_options
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
             min_chars=args.min_chars,
         )
     except ValueError as error:
-        raise CommandError(str(error), USAGE) from error
-    print(json.dumps(explanation.as_dict(), indent=2) if args.json else explanation)
+        raise CommandError(in_options(str(error)), USAGE) from error
+    with output() as out:
+        if args.json:
+            print(json.dumps(explanation.as_dict(), indent=2), file=out)
+        else:
+            print(in_options(str(explanation)), file=out)
     return 0

@@ -9,8 +9,9 @@ import json
 from collections import Counter
 
 from holdback import lint, providers
-from holdback.cli import COMMANDS, USAGE, CommandError
+from holdback.cli import COMMANDS, USAGE, CommandError, output
 from holdback.commands._stops import add_stop_options
+from holdback.commands._words import in_options
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,16 +44,18 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"cannot read {args.facts}: {error.strerror}", USAGE) from error
     except ValueError as error:
-        raise CommandError(str(error), USAGE) from error
+        raise CommandError(in_options(str(error)), USAGE) from error
     counts = Counter(finding.severity for finding in findings)
-    if args.json:
-        print(json.dumps([finding.as_dict() for finding in findings], indent=2))
-    else:
-        for finding in findings:
-            print(f"{finding.severity}: {finding.message} [{finding.code}]\n    {finding.remedy}")
-        summary = [
-            f"{counts[severity]} {severity}{'s'[: counts[severity] != 1]}"
-            for severity in ("error", "warning", "note")
-        ]
-        print(", ".join(summary))
+    with output() as out:
+        if args.json:
+            print(json.dumps([finding.as_dict() for finding in findings], indent=2), file=out)
+        else:
+            for finding in findings:
+                print(f"{finding.severity}: {finding.message} [{finding.code}]", file=out)
+                print(f"    {in_options(finding.remedy)}", file=out)
+            summary = [
+                f"{counts[severity]} {severity}{'s'[: counts[severity] != 1]}"
+                for severity in ("error", "warning", "note")
+            ]
+            print(", ".join(summary), file=out)
     return int(bool(counts["error"] or (args.strict and counts["warning"])))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 
 from holdback import StopSet, Trace, trace
-from holdback.cli import COMMANDS, USAGE, CommandError, say
+from holdback.cli import COMMANDS, USAGE, CommandError, output, say
 from holdback.commands._input import read_input
 from holdback.commands._stops import (
     add_scope_options,
@@ -16,6 +15,7 @@ from holdback.commands._stops import (
     scope_options,
     whole_number,
 )
+from holdback.commands._words import in_options
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         stops = StopSet(args.stops, tie=args.tie)
         traced = trace(chunks, stops, include_stop=args.include_stop, **scope_options(args))
     except ValueError as error:
-        raise CommandError(str(error), USAGE) from error
+        raise CommandError(in_options(str(error)), USAGE) from error
     _show(traced, args)
     return 0
 
@@ -79,14 +79,15 @@ def _chunks(text: bytes, args: argparse.Namespace) -> Iterator[str | bytes]:
 
 
 def _show(traced: Trace, args: argparse.Namespace) -> None:
-    if args.json:
-        print(json.dumps(traced.as_dict(), indent=2))
-    elif args.html is not None:
+    if args.html is not None:
         try:
             traced.save(args.html)
         except OSError as error:
             raise CommandError(f"cannot write {args.html}: {error.strerror}") from error
         say(f"wrote {args.html}")
-    else:
-        traced.print()
-        sys.stdout.flush()
+        return
+    with output() as out:
+        if args.json:
+            print(json.dumps(traced.as_dict(), indent=2), file=out)
+        else:
+            traced.print()

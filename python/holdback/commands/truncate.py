@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from holdback import StopSet
-from holdback.cli import COMMANDS, USAGE, CommandError, say, say_json
+from holdback.cli import COMMANDS, USAGE, CommandError, output, say, say_json
+from holdback.commands import _json_path
+from holdback.commands._input import batches, needs_pipe, open_unpacked, packing_of
 from holdback.commands._jobs import Job, Work, run_blocks
 from holdback.commands._jsonl import BadRowError, Fields, Tally
 from holdback.commands._progress import Progress
@@ -27,9 +28,9 @@ from holdback.commands._stops import (
     scope_options,
     whole_number,
 )
+from holdback.commands._words import in_options
 
 PARQUET = (".parquet", ".pq")
-COMPRESSED = (".gz", ".zst", ".bz2", ".xz")
 BATCH_BYTES = 1 << 20  # of a pipe, read before a batch is cut
 
 
@@ -56,7 +57,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the output file, or for several inputs the directory of the outputs; none: JSON lines to standard output",
     )
     parser.add_argument(
-        "--column", default="text", metavar="NAME", help="the field to cut (default: %(default)s)"
+        "--column",
+        default="text",
+        metavar="NAME",
+        help="the field to cut (default: %(default)s); in JSON lines also one further inside, as choices[0].message.content",
     )
     parser.add_argument(
         "--stop-column",
@@ -96,7 +100,11 @@ def run(args: argparse.Namespace) -> int:
     """Cut, count, return the exit code."""
     if args.stops is None:
         raise CommandError("no stop given: use --stop or --stops-file", USAGE)
-    if args.stop_column == args.column:
+    try:
+        outermost = _json_path.parse(args.column)[0]
+    except ValueError as error:
+        raise CommandError(f"--column: {error}", USAGE) from error
+    if args.stop_column in (args.column, outermost):
         raise CommandError("--stop-column names the field that is cut", USAGE)
     options = scope_options(args)
     if args.include_stop:
@@ -105,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         stops = StopSet(args.stops, tie=args.tie)
         stops.truncate("", **options)  # bad options before any work
     except ValueError as error:
-        raise CommandError(str(error), USAGE) from error
+        raise CommandError(in_options(str(error)), USAGE) from error
     work = Work(stops, Fields(args.column, args.stop_column), options, args.keep_bad)
     try:
         tally = _run_stream(work, args) if args.output is None else _run_jobs(work, args)
@@ -144,6 +152,7 @@ def _run_locked(work: Work, args: argparse.Namespace, locks: ExitStack) -> Tally
     planned = {job: job.blocks(work.fields) for job in jobs}
     for job in jobs:
         locks.enter_context(job.prepare(work, resume=args.resume, overwrite=args.overwrite))
+        locks.callback(job.forget_if_nothing_is_done)
     blocks = [block for job in jobs for block in planned[job]]
     tally = Tally()
     missing: dict[Job, int] = dict.fromkeys(jobs, 0)
@@ -187,9 +196,13 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
                 f"cannot open {source}: {'a directory' if source.is_dir() else 'no such file'}",
                 USAGE,
             )
-        if args.format is None and source.suffix in COMPRESSED:
+        with source.open("rb") as file:
+            packing = packing_of(file.read(8))
+        if packing is not None:  # its blocks cannot be found, so workers cannot share it
             raise CommandError(
-                f"{source} is compressed: unpack it into a pipe, as in `zcat {source} | holdback truncate ...`",
+                f"{source} is compressed: leave out --output, as in `holdback truncate {source} ... > OUT`"
+                if packing != "zstd"
+                else needs_pipe(str(source), packing),
                 USAGE,
             )
     several = len(sources) > 1 or output.is_dir() or args.output.endswith(("/", os.sep))
@@ -233,30 +246,27 @@ def _run_stream(work: Work, args: argparse.Namespace) -> Tally:
             raise CommandError(
                 f"{name}: Parquet cannot be written to standard output: use --output", USAGE
             )
-        if name == "-":
-            _copy(work, sys.stdin.buffer, "standard input", tally)
-        else:
-            if not Path(name).is_file():
-                raise CommandError(f"cannot open {name}: no such file", USAGE)
-            with Path(name).open("rb") as source:
-                _copy(work, source, name, tally)
+        if name != "-" and not Path(name).is_file():
+            raise CommandError(f"cannot open {name}: no such file", USAGE)
+        with open_unpacked(name) as source:
+            _copy(work, source, "standard input" if name == "-" else name, tally)
     return tally
 
 
-def _copy(work: Work, source: BinaryIO, name: str, tally: Tally) -> None:
+def _copy(work: Work, source: IO[bytes], name: str, tally: Tally) -> None:
     editor = work.lines()
-    sink = sys.stdout.buffer
     number = 1
-    while batch := source.readlines(BATCH_BYTES):
+    for batch in batches(source, name, BATCH_BYTES):
         lines = [line.removesuffix(b"\n") for line in batch]
         try:
-            for line, edited in zip(batch, editor.edit(lines, 0, tally), strict=True):
-                sink.write(edited + b"\n" * line.endswith(b"\n"))
+            edited = list(editor.edit(lines, 0, tally))
         except BadRowError as error:
             before = b"".join(batch)[: error.offset].count(b"\n")
             raise ValueError(f"{name}, line {number + before}: {error}") from error
+        with output() as out:
+            for line, new in zip(batch, edited, strict=True):
+                out.buffer.write(new + b"\n" * line.endswith(b"\n"))
         number += len(batch)
-    sink.flush()
 
 
 # --- counts
