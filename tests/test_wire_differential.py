@@ -29,6 +29,7 @@ def cutter_for(case: Case) -> wire.Cutter:
         stop_field=options.stop_field,
         on_match=options.on_match,  # type: ignore[arg-type]
         on_error=options.on_error,  # type: ignore[arg-type]
+        on_unread="fail",
         **options.stream,
     )
 

@@ -53,6 +53,7 @@ class Lane:
         self.text, self.sent, self.waiting, self.skip = "", 0, "", skip
         self.skipped = 0
         self.came = self.left = 0  # bytes of text
+        self.characters = 0  # read as text, an echoed prompt included
         self.gone = ""  # half of an echoed character that has left
         self.entries: list[tuple[int, list[Any]]] = []
 
@@ -86,6 +87,7 @@ class Lane:
             self.gone, echo = echo[-1], echo[:-1]
             self.skip -= len(echo)
             self.skipped += len(echo)
+            self.characters += len(echo)
             self.text += echo
             self.sent += len(echo)
             return came, None
@@ -93,6 +95,7 @@ class Lane:
         self.skipped += len(echo)
         self.text += echo
         self.sent += len(echo)
+        self.characters += len(echo)
         chunk = chunk[len(echo) :]
         if gone:
             echo = came[: 1 if echo[:1] != gone else 0] + echo[1:]

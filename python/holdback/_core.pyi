@@ -393,28 +393,40 @@ class Cutter:
     """Cuts one answer of a provider at the first stop: its bytes in, the same bytes out, with the
     provider's own end.
 
-    ``dialect`` is one of :data:`holdback.wire.DIALECTS`. ``stops`` is a :class:`StopSet` (share it
-    between requests) or what makes one. One cutter serves one answer. docs/wire.md tells the rules.
+    One cutter serves one answer. The rules, dialect by dialect, are in docs/wire.md.
 
-    ``include_stop``, ``min_chars``, ``ignore_inside``, ``start_inside``, ``atomic``: as in
-    :meth:`StopSet.stream`, for each choice or block; ``ignore_inside=[("<think>", "</think>")]`` is
-    for reasoning that stands in the text itself. ``choices``: how many the request asked for
-    (``n``); the stream ends when all have ended. Default 1. ``skip_chars``: characters of an echoed
-    prompt, which pass unread. ``cut_reasoning``: match in reasoning fields too, as texts of their
-    own. Default ``False``. ``stop_field``: the key that tells the stop where the provider has none:
-    ``"auto"`` (``stop_reason``, or ``matched_stop`` in a stream that shows it, in OpenAI's chat and
-    completions), a name of your own that the dialect has no meaning for, ``None`` for no such key.
-    ``on_match``: ``"cancel"`` (default): the end is written at once, and what is fed after it is
-    swallowed; ``"drain"``: the upstream is read to its end, for its usage figures. ``on_error``:
-    what happens to held text when the upstream reports an error: ``"flush"`` (default) or
-    ``"drop"``. ``on_malformed``: what happens to a frame that cannot be read: ``"fail"`` (default)
-    or ``"pass"``. ``max_frame_bytes``, ``max_held_bytes``, ``max_text_bytes`` (16 MiB each),
-    ``max_choices`` (128): limits, so that no upstream can exhaust memory: of one frame, of held
-    log-probabilities, of text that is repeated at the end (Responses API, TGI), of choices or
-    blocks.
+    Args:
+        dialect: One of `holdback.wire.DIALECTS`.
+        stops: A `StopSet` (share it between requests) or what makes one.
+        tie: As in `StopSet`, if `stops` is none.
+        include_stop: As in `StopSet.stream`, for each choice or block; so are `min_chars`,
+            `ignore_inside`, `start_inside`, `atomic`. `ignore_inside=[("<think>", "</think>")]` is
+            for reasoning that stands in the text itself.
+        choices: How many the request asked for (`n`); the stream ends when all have ended.
+            Default 1.
+        skip_chars: Characters of an echoed prompt, which pass without being matched.
+        cut_reasoning: Match in reasoning fields too, as texts of their own. Default `False`.
+        stop_field: The key that names the stop where the provider has none: `"auto"`
+            (`stop_reason`, or `matched_stop` in a stream that shows it, in OpenAI's chat and
+            completions), a name of your own that the dialect has no meaning for, `None` for no such
+            key.
+        on_match: `"cancel"` (default): the end is written at once, and what is fed after it is
+            swallowed. `"drain"`: the upstream is read to its end, for its usage figures.
+        on_error: What happens to held text when the upstream reports an error: `"flush"`
+            (default) or `"drop"`.
+        on_malformed: What happens to a frame that cannot be read: `"fail"` (default) or `"pass"`.
+        on_unread: What happens, while there are stops, to a frame that is no frame of the dialect,
+            so that a stop in it would not be seen: `"pass"` (default; `frames_unread` counts it) or
+            `"fail"`, a `WireError`. It also ends what `on_malformed="pass"` would let through.
+        max_frame_bytes: Limit of one frame (16 MiB), so that no upstream can exhaust memory.
+        max_choices: Limit of choices or content blocks (128).
+        max_held_bytes: Limit of held log-probabilities (16 MiB).
+        max_text_bytes: Limit of text that is repeated at the end by the Responses API and TGI
+            (16 MiB).
 
-    Raises ``TypeError`` and ``ValueError`` as :class:`StopSet` and :meth:`StopSet.stream` do, and
-    for a dialect or word that is unknown.
+    Raises:
+        TypeError, ValueError: As `StopSet` and `StopSet.stream`, and for a dialect or word that is
+            unknown.
 
     >>> cutter = Cutter("openai.chat", ["END"])
     >>> frame = b'data: {"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":null}]}\\n\\n'
@@ -447,6 +459,7 @@ class Cutter:
         on_match: Literal["cancel", "drain"] | None = None,
         on_error: Literal["flush", "drop"] | None = None,
         on_malformed: Literal["fail", "pass"] | None = None,
+        on_unread: Literal["pass", "fail"] | None = None,
         max_frame_bytes: int | None = None,
         max_choices: int | None = None,
         max_held_bytes: int | None = None,
@@ -456,26 +469,26 @@ class Cutter:
         """Reads a piece of the stream, cut anywhere, and gives what may be sent on: whole frames
         only.
 
-        Raises :class:`holdback.wire.WireError` for a frame that cannot be read or is beyond a
-        limit. Its ``output`` is what may still be sent; further calls raise the same error.
+        Raises `holdback.wire.WireError` for a frame that cannot be read or is beyond a
+        limit. Its `output` is what may still be sent; further calls raise the same error.
         """
     def finish(self) -> bytes:
         """The input is over: gives what is still held, in frames of the stream's own pattern. A
-        second call gives ``b""``.
+        second call gives `b""`.
 
-        With ``on_match="drain"`` it also gives the end of the stream, should the upstream have
-        failed to send it. Raises :class:`holdback.wire.WireError` when the input broke off inside a
+        With `on_match="drain"` it also gives the end of the stream, should the upstream have
+        failed to send it. Raises `holdback.wire.WireError` when the input broke off inside a
         frame.
         """
     def body(self, data: Buffer, /) -> bytes:
         """Cuts the answer to a request that does not stream. Whether a stop was found is in
-        :attr:`matches`.
+        `matches`.
 
         >>> cutter = Cutter("ollama.generate", ["END"])
         >>> cutter.body(b'{"response":"a END b","done":true,"done_reason":"length"}')
         b'{"response":"a ","done":true,"done_reason":"stop"}'
 
-        Raises :class:`holdback.wire.WireError` for a body that cannot be read, and when this cutter
+        Raises `holdback.wire.WireError` for a body that cannot be read, and when this cutter
         has been used before.
         """
     @property
@@ -492,6 +505,20 @@ class Cutter:
     @property
     def matches(self) -> tuple[WireMatch, ...]:
         """The stops found so far, in the order in which they ended their choices."""
+    @property
+    def texts_read(self) -> int:
+        """Characters that were read as text, by the dialect's rules. An echoed prompt counts. 0 at
+        the end of an answer that was not empty says that no stop was looked for in it.
+        """
+    @property
+    def frames_unread(self) -> int:
+        """Frames that came with something in them and could not be placed: data that are no JSON
+        object, objects without any key that the dialect knows, the text of another dialect, bytes
+        that are no frame of a stream. docs/wire.md says which do not count.
+        """
+    @property
+    def unread(self) -> str | None:
+        """The first such frame, for a log: its first 200 characters. `None` if there was none."""
 
 def _rebuild_set(stops: Any, tie: Any, max_stops: int, max_bytes: int, /) -> StopSet: ...
 def _rebuild_stream(set: StopSet, state: dict[str, Any], /) -> StopStream[Any]: ...

@@ -10,7 +10,9 @@ use super::exclusive::Exclusive;
 use super::options::{Given, Unsigned, choice, flag, whole};
 use super::set::StopSet;
 use super::stream::as_bytes;
-use crate::wire::{self, Dialect, OnError, OnMalformed, OnMatch, Options, StopField, WireError};
+use crate::wire::{
+    self, Dialect, OnError, OnMalformed, OnMatch, OnUnread, Options, StopField, WireError,
+};
 
 /// From this many bytes on, input is read without the GIL; the reason is the one of
 /// `stream::DETACH_UNITS`. A frame costs about as much for a byte as a text does, so the bound is
@@ -61,7 +63,7 @@ impl Cutter {
     #[new]
     #[pyo3(signature = (dialect, stops=None, /, *, tie=None, include_stop=None, min_chars=None, ignore_inside=None, start_inside=None,
         atomic=None, choices=None, skip_chars=None, cut_reasoning=None, stop_field="auto", on_match=None, on_error=None,
-        on_malformed=None, max_frame_bytes=None, max_choices=None, max_held_bytes=None, max_text_bytes=None))]
+        on_malformed=None, on_unread=None, max_frame_bytes=None, max_choices=None, max_held_bytes=None, max_text_bytes=None))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new<'py>(
         dialect: &Bound<'py, PyAny>,
@@ -79,6 +81,7 @@ impl Cutter {
         on_match: Option<&Bound<'py, PyAny>>,
         on_error: Option<&Bound<'py, PyAny>>,
         on_malformed: Option<&Bound<'py, PyAny>>,
+        on_unread: Option<&Bound<'py, PyAny>>,
         max_frame_bytes: Option<&Bound<'py, PyAny>>,
         max_choices: Option<&Bound<'py, PyAny>>,
         max_held_bytes: Option<&Bound<'py, PyAny>>,
@@ -134,6 +137,8 @@ impl Cutter {
         let words = [("fail", OnMalformed::Fail), ("pass", OnMalformed::Pass)];
         options.on_malformed =
             choice("on_malformed", on_malformed, OnMalformed::default(), &words)?;
+        let words = [("pass", OnUnread::Pass), ("fail", OnUnread::Fail)];
+        options.on_unread = choice("on_unread", on_unread, OnUnread::default(), &words)?;
         let core = wire::Cutter::new(dialect, &stops.get().core, options)?;
         Ok(Self {
             stops: stops.unbind(),
@@ -196,6 +201,24 @@ impl Cutter {
             )
         };
         PyTuple::new(py, state.core.matches().iter().map(wrap).collect::<PyResult<Vec<_>>>()?)
+    }
+
+    #[doc = doc!("Cutter.texts_read")]
+    #[getter]
+    fn texts_read(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.state.enter(py)?.core.texts_read())
+    }
+
+    #[doc = doc!("Cutter.frames_unread")]
+    #[getter]
+    fn frames_unread(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.state.enter(py)?.core.frames_unread())
+    }
+
+    #[doc = doc!("Cutter.unread")]
+    #[getter]
+    fn unread(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        Ok(self.state.enter(py)?.core.unread().map(str::to_owned))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::cutter::WireMatch;
-use super::event::Sink;
-use super::frame::Part;
+use super::error::Fault;
+use super::event::{Event, Sink};
+use super::frame::{Part, Place};
 use super::logprobs::COLUMNS;
-use super::options::Options;
+use super::options::{OnUnread, Options};
 use super::text_stream::Scratch;
+use super::unread::{Holds, Unread, look};
 use crate::set::StopSet;
 use crate::stream::Match;
 
@@ -18,6 +20,9 @@ pub(crate) struct Context<'a> {
     pub(crate) entries: &'a mut [Vec<u8>; COLUMNS],
     pub(crate) sink: Sink<'a>,
     pub(crate) matches: &'a mut Vec<WireMatch>,
+    /// The keys of the dialect's own frames, separated by blanks.
+    pub(crate) known: &'static str,
+    pub(crate) unread: &'a mut Unread,
     pub(crate) ended: &'a mut bool,
     pub(crate) cut: &'a mut bool,
 }
@@ -27,6 +32,29 @@ impl Context<'_> {
     pub(crate) fn end_here(&mut self) {
         *self.ended = true;
         *self.cut = true;
+    }
+
+    /// Looks at a frame in which the dialect found no text, before it leaves. A frame that could not
+    /// be placed is counted, or is an error.
+    pub(crate) fn place(&mut self, event: &Event<'_>) -> Result<Place, Fault> {
+        match look(event.json, self.known)? {
+            Holds::Nothing => return Ok(Place::Dialect),
+            Holds::Place => {}
+            Holds::Text => self.pass_unread(event.json, "it has the text of another dialect")?,
+            Holds::Unknown => {
+                self.pass_unread(event.json, "it has no key that the dialect knows")?;
+            }
+        }
+        Ok(Place::Unlike)
+    }
+
+    /// A frame could not be placed: counts it, or gives the error that it is.
+    pub(crate) fn pass_unread(&mut self, bytes: &[u8], what: &'static str) -> Result<(), Fault> {
+        self.unread.count(bytes);
+        let fails = self.options.on_unread == OnUnread::Fail
+            && !self.set.stops().is_empty()
+            && !self.unread.over;
+        if fails { Err(Fault::Unread { what }) } else { Ok(()) }
     }
 
     pub(crate) fn record(&mut self, choice: u32, block: Option<u32>, part: Part, found: Match) {

@@ -6,10 +6,11 @@ use super::dialect::{Dialect, Engine};
 use super::error::{Fault, WireError};
 use super::event::{Event, Sink};
 use super::framing::{Frame, Framer};
-use super::json::Span;
+use super::json::{Span, trimmed};
 use super::logprobs::COLUMNS;
 use super::options::{OnMalformed, Options, StopField};
 use super::text_stream::{Scratch, TextStream};
+use super::unread::Unread;
 use crate::error::Error;
 use crate::set::StopSet;
 use crate::stream::Match;
@@ -50,6 +51,7 @@ pub struct Cutter {
     ended: bool,
     /// The end of the stream is ours: nothing may follow it.
     cut: bool,
+    unread: Unread,
     /// The last frame written lacks its end.
     open: bool,
     failed: Option<WireError>,
@@ -90,6 +92,7 @@ impl Cutter {
             matches: Vec::new(),
             ended: false,
             cut: false,
+            unread: Unread::default(),
             open: false,
             failed: None,
         })
@@ -135,15 +138,17 @@ impl Cutter {
             return Err(self.error(Fault::Used));
         }
         self.frame = 1;
-        let begin = body.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(body.len());
-        let end = body
-            .iter()
-            .rposition(|byte| !byte.is_ascii_whitespace())
-            .map_or(begin, |last| last + 1);
-        let data = Span { start: begin, end };
+        let data = trimmed(body);
         let event = Event { frame: body, json: data.of(body), data, error: false };
         let length = out.len();
-        let result = self.with_engine(out, |engine, cx| engine.body(cx, &event));
+        let on_malformed = self.options.on_malformed;
+        let result = self.with_engine(out, |engine, cx| match engine.body(cx, &event) {
+            Err(Fault::Malformed(_)) if on_malformed == OnMalformed::Pass => {
+                cx.matches.clear();
+                cx.pass_unread(event.json, "it cannot be read")
+            }
+            other => other,
+        });
         self.cut = true;
         self.ended = !self.matches.is_empty();
         match result {
@@ -160,12 +165,6 @@ impl Cutter {
                 out.truncate(length);
                 self.matches.clear();
                 self.ended = false;
-                if matches!(fault, Fault::Malformed(_))
-                    && self.options.on_malformed == OnMalformed::Pass
-                {
-                    out.extend_from_slice(body);
-                    return Ok(());
-                }
                 self.frame = 0;
                 Err(self.error(fault))
             }
@@ -182,6 +181,26 @@ impl Cutter {
     #[must_use]
     pub fn matches(&self) -> &[WireMatch] {
         &self.matches
+    }
+
+    /// Characters that were read as text, by the dialect's rules: where it stands, and which texts
+    /// are the answer's. An echoed prompt counts.
+    #[must_use]
+    pub fn texts_read(&self) -> u64 {
+        self.scratch.characters
+    }
+
+    /// Frames that came with something in them and could not be placed, so that a stop in them
+    /// would not have been seen.
+    #[must_use]
+    pub fn frames_unread(&self) -> u64 {
+        self.unread.frames
+    }
+
+    /// The first such frame: its first 200 characters.
+    #[must_use]
+    pub fn unread(&self) -> Option<&str> {
+        self.unread.first.as_deref()
     }
 
     /// The stops.
@@ -253,6 +272,9 @@ impl Cutter {
                 if frame.error {
                     engine.fail(cx);
                 }
+                if frame.strange {
+                    cx.pass_unread(bytes, "it is no frame of a stream")?;
+                }
                 cx.sink.pass_bytes(bytes, last);
                 Ok(())
             });
@@ -274,20 +296,27 @@ impl Cutter {
             }
         };
         let event = Event { frame: bytes, json, data, error: frame.error };
-        let result = self.with_engine(out, |engine, cx| match json.trim_ascii() {
-            [b'{', ..] => engine.event(cx, &event),
-            b"[DONE]" => {
-                engine.done(cx, &event);
-                Ok(())
+        let result = self.with_engine(out, |engine, cx| {
+            if frame.strange {
+                cx.pass_unread(bytes, "it is no frame of a stream")?;
             }
-            _ => {
-                cx.sink.pass(&event);
-                Ok(())
+            match trimmed(json).of(json) {
+                [b'{', ..] => return engine.event(cx, &event),
+                b"[DONE]" => {
+                    engine.done(cx, &event);
+                    cx.unread.over = true;
+                    return Ok(());
+                }
+                [] => {}
+                _ => cx.pass_unread(json, "its data is no JSON object")?,
             }
+            cx.sink.pass(&event);
+            Ok(())
         });
         let result = match result {
             Err(Fault::Malformed(_)) if self.options.on_malformed == OnMalformed::Pass => self
                 .with_engine(out, |_, cx| {
+                    cx.pass_unread(json, "it cannot be read")?;
                     cx.sink.pass(&event);
                     Ok(())
                 }),
@@ -312,6 +341,8 @@ impl Cutter {
             entries: &mut self.entries,
             sink: Sink { out, framing: self.dialect.entry().framing, open: &mut self.open },
             matches: &mut self.matches,
+            known: self.dialect.entry().known,
+            unread: &mut self.unread,
             ended: &mut self.ended,
             cut: &mut self.cut,
         };

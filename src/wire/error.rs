@@ -19,6 +19,10 @@ pub(super) enum Fault {
     TooLong {
         limit: usize,
     },
+    /// A frame that could not be placed.
+    Unread {
+        what: &'static str,
+    },
     BrokenOff {
         bytes: usize,
     },
@@ -74,6 +78,12 @@ impl fmt::Display for WireError {
                 write!(
                     f,
                     "frame {frame} (byte {offset} of the stream) is longer than {limit} bytes (max_frame_bytes)"
+                )
+            }
+            Fault::Unread { what } => {
+                write!(
+                    f,
+                    "frame {frame} (byte {offset} of the stream) could not be searched for stops: {what}"
                 )
             }
             Fault::BrokenOff { bytes } => {

@@ -23,6 +23,18 @@ pub(super) enum Part {
     Border,
 }
 
+/// Whether a frame is one of the dialect's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Yes, and so is any that is like it but for what was skipped.
+    #[default]
+    Dialect,
+    /// Such a frame could hold a text of another dialect.
+    Unlike,
+    /// No: something stands where a text should, and is none.
+    Misplaced,
+}
+
 /// A text in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
@@ -74,6 +86,7 @@ pub(super) struct ParsedFrame {
     pub(super) usage: bool,
     /// The frame reports an error.
     pub(super) error: bool,
+    pub(super) place: Place,
     /// What was looked at.
     pub(super) notes: Notes,
 }
@@ -85,6 +98,14 @@ impl ParsedFrame {
         self.texts.clear();
         self.usage = false;
         self.error = false;
+        self.place = Place::Dialect;
+    }
+
+    /// Something stands where a text should, and is none, if `yes`.
+    pub(super) fn misplaced_if(&mut self, yes: bool) {
+        if yes {
+            self.place = Place::Misplaced;
+        }
     }
 
     /// Notes a text of the choice being read, which is the next one to be pushed.

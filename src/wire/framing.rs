@@ -45,6 +45,8 @@ pub(super) struct Frame {
     pub(super) data: Option<Span>,
     /// Further `data:` lines of the same event, whose texts join with a line feed.
     pub(super) more: Vec<Span>,
+    /// A line that is no field of server-sent events: what came is something else.
+    pub(super) strange: bool,
     /// An `error:` field stands here (older llama.cpp servers put mid-stream errors there).
     pub(super) error: bool,
 }
@@ -165,7 +167,10 @@ impl Framer {
                     [] => Some(0),
                     [b':', b' ', ..] => Some(2),
                     [b':', ..] => Some(1),
-                    _ => None,
+                    _ => {
+                        self.frame.strange |= !is_field(text);
+                        None
+                    }
                 };
                 if let Some(skip) = value {
                     let data = Span { start: line.start + 4 + skip, end: line.end };
@@ -176,11 +181,19 @@ impl Framer {
                 }
             }
             [b'e', b'r', b'r', b'o', b'r', b':', ..] => self.frame.error = true,
-            _ => {}
+            _ => self.frame.strange |= !is_field(text),
         }
         self.fields = true;
         false
     }
+}
+
+/// A field's name is a word, which readers who do not know it leave alone. `Data` is none of them:
+/// some reader may take it for `data`.
+fn is_field(line: &[u8]) -> bool {
+    let name = line.split(|&byte| byte == b':').next().unwrap_or(&[]);
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    name.iter().all(word) && !name.eq_ignore_ascii_case(b"data")
 }
 
 /// The position of the first line end from `at` on, or the length.

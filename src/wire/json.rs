@@ -385,6 +385,14 @@ pub(super) fn find(
         .map_or(json.len(), |found| at + found)
 }
 
+/// What stands between JSON's white space.
+pub(super) fn trimmed(bytes: &[u8]) -> Span {
+    let inside = |byte: &u8| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let start = bytes.iter().position(inside).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(inside).map_or(start, |last| last + 1);
+    Span { start, end }
+}
+
 /// A string's value, to be compared with words: unescaped, which costs something only if there is
 /// an escape in it.
 pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {

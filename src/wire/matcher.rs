@@ -10,6 +10,8 @@ use crate::stream::{self, Advance, Match, StreamOptions};
 pub(super) struct Released {
     /// Characters that may leave: of those held before, then of the chunk.
     pub(super) emitted: usize,
+    /// Characters of the chunk.
+    pub(super) read: usize,
     /// The whole chunk may leave.
     pub(super) whole: bool,
     pub(super) matched: Option<Match>,
@@ -19,7 +21,7 @@ impl Released {
     #[inline]
     fn of(advance: Advance, units: usize) -> Self {
         let Advance { released, passed, matched, .. } = advance;
-        Self { emitted: released + passed, whole: passed == units, matched }
+        Self { emitted: released + passed, read: units, whole: passed == units, matched }
     }
 }
 

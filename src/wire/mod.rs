@@ -46,8 +46,9 @@ mod options;
 mod template;
 mod text;
 mod text_stream;
+mod unread;
 
 pub use cutter::{Cutter, WireMatch};
 pub use dialect::{Dialect, UnknownDialect};
 pub use error::WireError;
-pub use options::{OnError, OnMalformed, OnMatch, Options, StopField};
+pub use options::{OnError, OnMalformed, OnMatch, OnUnread, Options, StopField};

@@ -50,6 +50,17 @@ pub enum OnMalformed {
     Pass,
 }
 
+/// What happens to a frame that could not be placed while stops are looked for: it is no frame of
+/// the dialect, so that a stop in it would not be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnUnread {
+    /// It passes, and [`Cutter::frames_unread`](super::Cutter::frames_unread) counts it.
+    #[default]
+    Pass,
+    /// The stream ends with an error.
+    Fail,
+}
+
 /// How a [`Cutter`](super::Cutter) is to behave.
 ///
 /// ```
@@ -78,6 +89,8 @@ pub struct Options {
     pub on_error: OnError,
     /// What happens to a frame that cannot be read.
     pub on_malformed: OnMalformed,
+    /// What happens to a frame that could not be placed.
+    pub on_unread: OnUnread,
     /// The longest frame, in bytes; an endless line is refused beyond it. Images and audio come in
     /// one frame, so the default is 16 MiB.
     pub max_frame_bytes: usize,
@@ -102,6 +115,7 @@ impl Default for Options {
             on_match: OnMatch::default(),
             on_error: OnError::default(),
             on_malformed: OnMalformed::default(),
+            on_unread: OnUnread::default(),
             max_frame_bytes: 16 * MIB,
             max_choices: 128,
             max_held_bytes: 16 * MIB,

@@ -49,6 +49,8 @@ pub(super) struct Scratch {
     decoded: String,
     /// The raw text that may leave.
     pub(super) text: Vec<u8>,
+    /// Characters that all streams have read.
+    pub(super) characters: u64,
 }
 
 impl Scratch {
@@ -92,7 +94,7 @@ impl TextStream {
     }
 
     fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Step, &'static str> {
-        let Scratch { decoded, text: out } = scratch;
+        let Scratch { decoded, text: out, characters } = scratch;
         let (chunk, waiting, length) = if self.waiting.is_none() && !raw.contains(&b'\\') {
             (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None, raw.len())
         } else {
@@ -102,6 +104,7 @@ impl TextStream {
         };
         let start = self.decoded_in;
         let step = self.matcher.advance(chunk);
+        *characters += step.read as u64;
         self.decoded_in += length as u64;
         self.waiting = waiting;
         if self.held.is_empty() && waiting.is_none() && step.whole && step.matched.is_none() {
@@ -150,6 +153,7 @@ impl TextStream {
         let count = scratch.decoded.chars().count() as u64;
         if count < self.skip || (count == self.skip && waiting.is_none()) {
             // A pair split over two texts counts once, when it is whole; neither half is held.
+            scratch.characters += count;
             self.skip -= count;
             self.skipped += count;
             self.waiting = waiting;
@@ -162,6 +166,7 @@ impl TextStream {
         let lone = self.waiting.take().is_some() && !text::begins_with_low(raw);
         let count = usize::try_from(self.skip).unwrap_or(usize::MAX).saturating_sub(lone.into());
         let at = text::offset(raw, count);
+        scratch.characters += self.skip;
         self.skipped += self.skip;
         self.skip = 0;
         let (echo, answer) = raw.split_at(at);

@@ -5,7 +5,7 @@
 use super::Choices;
 use crate::wire::context::Context;
 use crate::wire::event::Event;
-use crate::wire::frame::{ParsedFrame, Part, Text};
+use crate::wire::frame::{ParsedFrame, Part, Place, Text};
 
 /// What holds for frames that match the template.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +71,7 @@ impl Choices {
             && contents <= 1
             && parsed.texts.iter().all(plain)
             && !parsed.error
+            && parsed.place == Place::Dialect
             && !choice.is_some_and(|choice| choice.finished);
         if !fast {
             self.template.forget();

@@ -14,7 +14,7 @@ use crate::wire::dialect::spec::{NewFrame, Spec};
 use crate::wire::edit::Edits;
 use crate::wire::error::Fault;
 use crate::wire::event::{Event, Pattern};
-use crate::wire::frame::{ParsedFrame, Part, Text};
+use crate::wire::frame::{ParsedFrame, Part, Place, Text};
 use crate::wire::json::Span;
 use crate::wire::options::{OnError, OnMatch};
 use crate::wire::template::Template;
@@ -168,7 +168,7 @@ impl Choices {
         let scan = if whole { self.spec.scan_body } else { self.spec.scan };
         let result = scan(event.json, &mut parsed)
             .map_err(Fault::from)
-            .and_then(|()| self.settle(cx, event, &parsed, whole));
+            .and_then(|()| self.settle(cx, event, &mut parsed, whole));
         self.taken = None;
         if !whole {
             self.learn(cx, event, &mut parsed);
@@ -181,13 +181,18 @@ impl Choices {
         &mut self,
         cx: &mut Context<'_>,
         event: &Event<'_>,
-        parsed: &ParsedFrame,
+        parsed: &mut ParsedFrame,
         whole: bool,
     ) -> Result<(), Fault> {
         if (parsed.error || event.error) && parsed.texts.iter().all(|text| text.span.is_empty()) {
             self.flush(cx, cx.options.on_error == OnError::Drop);
             cx.sink.pass(event);
             return Ok(());
+        }
+        if parsed.place == Place::Misplaced {
+            cx.pass_unread(event.json, "something else stands where the text should")?;
+        } else if parsed.texts.iter().all(|text| text.span.is_empty()) {
+            parsed.place = cx.place(event)?;
         }
         if parsed.texts.len() > 1 {
             // All texts are checked before any is taken, so that a frame that cannot be read

@@ -25,8 +25,11 @@ pub(super) static DIALECT: Entry = Entry {
     name: "anthropic.messages",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Anthropic::default()),
 };
+
+const KNOWN: &str = "type";
 
 const RESERVED: &str = "id type role model content container stop_reason stop_sequence usage";
 
@@ -127,6 +130,7 @@ fn usage(cursor: &mut Cursor<'_>, found: &mut ScannedEvent) -> JsonResult<()> {
 impl Engine for Anthropic {
     fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault> {
         let found = scan(event.json)?;
+        Self::place(cx, event, &found)?;
         self.edits.clear();
         if self.after.is_empty() {
             self.after.extend_from_slice(event.after());
@@ -202,6 +206,9 @@ impl Engine for Anthropic {
             _ => cursor.skip().map(|_| ()),
         })?;
         cursor.end()?;
+        if list.is_none() {
+            cx.place(event)?;
+        }
         let list = list.unwrap_or_default();
         for (index, (span, found)) in blocks.iter().enumerate() {
             let reasoning = match &*word(event.json, found.piece) {
@@ -259,6 +266,29 @@ impl Engine for Anthropic {
 }
 
 impl Anthropic {
+    /// Every event whose type is Anthropic's is one of its own, unless a text stands in a delta of a
+    /// type that has none.
+    fn place(cx: &mut Context<'_>, event: &Event<'_>, found: &ScannedEvent) -> Result<(), Fault> {
+        match &*word(event.json, found.kind) {
+            b"content_block_start" | b"content_block_delta" => {
+                let own = matches!(&*word(event.json, found.piece), b"text_delta" | b"text");
+                if !own && found.text.is_some_and(|text| !text.is_empty()) {
+                    cx.pass_unread(event.json, "a text stands in a delta that is none")?;
+                }
+            }
+            b"message_start"
+            | b"message_delta"
+            | b"message_stop"
+            | b"content_block_stop"
+            | b"ping"
+            | b"error" => {}
+            _ => {
+                cx.place(event)?;
+            }
+        }
+        Ok(())
+    }
+
     fn read_block(
         &mut self,
         cx: &mut Context<'_>,

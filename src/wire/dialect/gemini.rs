@@ -20,8 +20,11 @@ pub(super) static DIALECT: Entry = Entry {
     name: "gemini",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Choices::new(&SPEC)),
 };
+
+const KNOWN: &str = "candidates usageMetadata modelVersion responseId promptFeedback createTime";
 
 const RESERVED: &str = "content finishReason finishMessage index tokenCount safetyRatings \
     citationMetadata avgLogprobs logprobsResult groundingAttributions groundingMetadata \
@@ -60,6 +63,10 @@ fn candidate(
                     }
                 })?;
                 once(&mut choice.holder, span, span.start)?;
+            }
+            b"content" => {
+                parsed.misplaced_if(cursor.kind() == Kind::String);
+                cursor.skip()?;
             }
             b"finishReason" => {
                 let (span, finished) = cursor.reason(&[b"FINISH_REASON_UNSPECIFIED"])?;

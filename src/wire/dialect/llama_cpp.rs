@@ -19,8 +19,12 @@ pub(super) static DIALECT: Entry = Entry {
     name: "llama.cpp",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Choices::new(&SPEC)),
 };
+
+const KNOWN: &str =
+    "content stop index id_slot tokens prompt generation_settings prompt_progress multimodal";
 
 const RESERVED: &str = "index id_slot content tokens stop stop_type stopping_word stopped_word \
     stopped_eos stopped_limit model prompt generation_settings truncated has_new_line timings \

@@ -37,6 +37,9 @@ pub(super) struct Entry {
     /// `SGLang` are not among them: those name a stop, and one that is there already is written in
     /// place.
     pub(super) reserved: &'static str,
+    /// The keys of its own frames that hold no text, or one that the dialect reads; separated by
+    /// blanks. Keys that every dialect may have are in `unread`.
+    pub(super) known: &'static str,
     pub(super) engine: fn() -> Box<dyn Engine>,
 }
 
@@ -174,6 +177,10 @@ fn frame_fields(
                     parsed.push_choice(&choice)
                 })?;
                 once(&mut parsed.list, span, span.start)?;
+            }
+            _ if key == name => {
+                parsed.misplaced_if(matches!(cursor.kind(), Kind::Object | Kind::String));
+                cursor.skip()?;
             }
             b"usage" | b"usageMetadata" => {
                 parsed.usage |= cursor.kind() == Kind::Object;

@@ -21,12 +21,18 @@ pub(super) static CHAT: Entry = Entry {
     name: "ollama.chat",
     framing: Framing::Lines,
     reserved: RESERVED,
+    known: "message done done_reason total_duration load_duration prompt_eval_count eval_count",
     engine: || Box::new(Choices::new(&CHAT_SPEC)),
 };
 
 /// `/api/generate`
-pub(super) static GENERATE: Entry =
-    Entry { name: "ollama.generate", engine: || Box::new(Choices::new(&GENERATE_SPEC)), ..CHAT };
+pub(super) static GENERATE: Entry = Entry {
+    name: "ollama.generate",
+    known: "response thinking context done done_reason total_duration load_duration \
+        prompt_eval_count eval_count",
+    engine: || Box::new(Choices::new(&GENERATE_SPEC)),
+    ..CHAT
+};
 
 const RESERVED: &str = "model created_at message response thinking done done_reason context \
     logprobs error total_duration load_duration prompt_eval_count prompt_eval_duration eval_count \

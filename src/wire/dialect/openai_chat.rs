@@ -20,8 +20,12 @@ pub(super) static DIALECT: Entry = Entry {
     name: "openai.chat",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Choices::new(&SPEC)),
 };
+
+pub(super) const KNOWN: &str = "choices system_fingerprint service_tier provider citations search_results \
+    prompt_filter_results x_groq obfuscation";
 
 const RESERVED: &str = "index delta message finish_reason logprobs";
 
@@ -53,6 +57,10 @@ fn choice(
                 let span = message(cursor, choice, parsed)?;
                 once(&mut choice.holder, span, span.start)?;
             }
+            b"delta" | b"message" => {
+                parsed.misplaced_if(cursor.kind() == Kind::String);
+                cursor.skip()?;
+            }
             b"logprobs" => logprobs(cursor, choice)?,
             _ => return ending(cursor, key, choice),
         }
@@ -80,6 +88,7 @@ fn message(
         if part == Part::Content && cursor.kind() == Kind::Array {
             return parts(cursor, parsed);
         }
+        parsed.misplaced_if(part == Part::Content && cursor.kind() == Kind::Object);
         match cursor.string_or_skip()? {
             Some(span) => parsed.text(part, field, span),
             None => Ok(()),

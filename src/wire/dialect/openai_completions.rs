@@ -19,8 +19,11 @@ pub(super) static DIALECT: Entry = Entry {
     name: "openai.completions",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Choices::new(&SPEC)),
 };
+
+const KNOWN: &str = super::openai_chat::KNOWN;
 
 const RESERVED: &str = "index text finish_reason logprobs";
 

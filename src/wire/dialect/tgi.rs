@@ -19,8 +19,11 @@ pub(super) static DIALECT: Entry = Entry {
     name: "tgi",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Choices::new(&SPEC)),
 };
+
+const KNOWN: &str = "token generated_text details index top_tokens error_type";
 
 const RESERVED: &str = "finish_reason generated_tokens seed input_length prefill tokens top_tokens \
     best_of_sequences";
@@ -70,6 +73,9 @@ fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
         _ => details(cursor, key, &mut choice, parsed),
     })?;
     choice.finished |= choice.stop.is_some_and(|text| text.of(json).starts_with(b"\""));
+    // An event without a token says its whole text at once, which nobody has read.
+    let whole = choice.stop.is_some_and(|text| text.of(json).len() > 2 && choice.finished);
+    parsed.misplaced_if(choice.holder.is_none() && whole);
     parsed.choices.push(choice);
     cursor.end()?;
     parsed.notes = cursor.into_notes();

@@ -33,8 +33,11 @@ pub(super) static DIALECT: Entry = Entry {
     name: "openai.responses",
     framing: Framing::Events,
     reserved: RESERVED,
+    known: KNOWN,
     engine: || Box::new(Responses::default()),
 };
+
+const KNOWN: &str = "type sequence_number";
 
 const RESERVED: &str = "id object created_at status background completed_at error \
     incomplete_details instructions max_output_tokens max_tool_calls metadata model output \
@@ -125,6 +128,9 @@ impl Engine for Responses {
         }
         let kind = word(event.json, found.kind);
         let kind = &*kind;
+        if !kind.starts_with(b"response.") && !matches!(kind, b"error" | b"ping" | b"keepalive") {
+            cx.place(event)?;
+        }
         let reasoning = kind == DELTA[1] || kind == DONE[1];
         if let Some(mut matched) = self.matched.take() {
             let result = self.drained(cx, event, &found, kind, &mut matched);
@@ -163,6 +169,9 @@ impl Engine for Responses {
         let json = event.json;
         let response = object(json, Span { start: 0, end: json.len() })?;
         Cursor::at(json, Span { start: response.span.end, end: json.len() }).end()?;
+        if response.list.is_none() {
+            cx.place(event)?;
+        }
         let items = response.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
         'items: for (output, span) in items.iter().enumerate() {
             let Ok(item) = object(json, *span) else { continue };
