@@ -121,7 +121,7 @@ def test_a_stream_is_cut_and_its_upstream_left_at_the_match(
         (),
         True,
     )
-    assert (reply.body.endswith(b': x-holdback-stop: "Observation:"\n\n')) == (dialect in COMMENTED)
+    assert (reply.body.endswith(b': x-holdback-stop: "Observation:"\n')) == (dialect in COMMENTED)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -8,41 +8,39 @@ what one stream keeps in memory is one chunk and what its cutter holds back.
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from time import perf_counter
+from collections.abc import AsyncGenerator
 
-from holdback._relay import Cutting, arelay, has_all
-from holdback.serve.bodies import Assembly, assembly
+from holdback._answers import AnswerCutter, TooLongError, UnreadError
+from holdback._relay import arelay, has_all
+from holdback._sse import ArrayOfEvents
 from holdback.serve.config import Config
 from holdback.serve.meter import Metered
 from holdback.serve.outbound import JSON_HEADERS, STOP_HEADER, Outbound
 from holdback.serve.planning import Job, make_cutter
 from holdback.serve.record import Record
 from holdback.serve.routes import Target
-from holdback.serve.sse import ArrayOfEvents, dump_json, objects
-from holdback.serve.upstream import MALFORMED, TOO_LONG, Answer, Headers, UpstreamError, end_to_end
-from holdback.wire import Cutter, WireError
-
-MAX_NAMED = 4096
-"""Characters of `x-holdback-stop` at the most: many clients refuse an answer with a longer header.
-A longer one is left out.
-"""
-_STREAM_TYPES = (
-    "text/event-stream",
-    "application/x-ndjson",
-    "application/jsonl",
-    "application/ndjson",
+from holdback.serve.sse import dump_json
+from holdback.serve.stop_header import stop_header
+from holdback.serve.upstream import (
+    BROKE_OFF,
+    MALFORMED,
+    TOO_LONG,
+    UNREAD,
+    Answer,
+    Headers,
+    UpstreamError,
+    end_to_end,
 )
-_VAGUE_TYPES = ("", "text/plain", "application/octet-stream")
-_LINES = ("ollama.chat", "ollama.generate")
+from holdback.serve.whole import Source, Whole
+from holdback.wire import WireError, WireMatch
+
+_OURS = (b"date", b"content-length", b"content-encoding")
+"""Headers of the upstream's that no longer hold for an answer that was cut."""
 
 
-async def pass_on(answer: Answer, out: Outbound, record: Record, *, decoded: bool) -> None:
-    """Byte for byte. If the body was `decoded` on its way in, its headers no longer hold."""
-    decoded = decoded and any(name == b"content-encoding" for name, _ in answer.headers)
-    without = (b"content-length", b"content-encoding") if decoded else ()
-    await out.start(answer.status, end_to_end(answer.headers, b"date", *without))
+async def pass_on(answer: Answer, out: Outbound, record: Record) -> None:
+    """Byte for byte."""
+    await out.start(answer.status, end_to_end(answer.headers, b"date"))
     while chunk := await answer.next():
         record.meter.passed(len(chunk))
         await out.body(chunk)
@@ -56,8 +54,7 @@ class Delivery:
         self, config: Config, record: Record, out: Outbound, target: Target, job: Job
     ) -> None:
         self._config, self._record, self._out = config, record, out
-        self._path, self._job, self._dialect = target.path, job, job.ask.dialect
-        self._cutter = make_cutter(job, target.upstream, config)
+        self._target, self._job, self._dialect = target, job, job.ask.dialect
         self.takes_frames = False
         """The client is being streamed to, and reads an error as a frame of the stream."""
 
@@ -74,130 +71,119 @@ class Delivery:
                 has been sent then.
         """
         try:
-            if not self._is_stream(answer):
-                await self._cut_body(answer)
-            elif not self._job.ask.stream:
-                await self._put_together(answer)
-            elif as_events or self._dialect != "gemini":
-                await self._cut_events(answer, trailers)
-            else:
-                await self._cut_array(answer)
-        finally:
-            self._record.matches = self._cutter.matches
-
-    def _is_stream(self, answer: Answer) -> bool:
-        """A stream was asked for: what says nothing of its kind, or not that it is JSON, will be
-        one.
-        """
-        kind = answer.content_type
-        asked = self._job.mode in ("stream", "assemble")
-        return kind in _STREAM_TYPES or (
-            asked and (self._dialect in _LINES or kind in _VAGUE_TYPES)
-        )
-
-    async def _cut_events(self, answer: Answer, trailers: bool) -> None:
-        self.takes_frames = True
-        headers = end_to_end(answer.headers, b"date", b"content-length", b"content-encoding")
-        await self._out.start(answer.status, headers, trailers=trailers)
-        await self._relay(answer, self._out.body)
-        named = self._named_stop()
-        comment = b""
-        # google-genai takes a comment for broken JSON, and lines of JSON have none.
-        if (
-            named
-            and self._config.stop_comment
-            and answer.content_type == "text/event-stream"
-            and self._dialect != "gemini"
-        ):
-            comment = f": x-holdback-stop: {named}\n\n".encode()
-        await self._out.finish(comment, named)
-
-    async def _cut_array(self, answer: Answer) -> None:
-        """Gemini's events as one JSON array: what it streams to clients that do not ask for
-        `alt=sse`.
-        """
-        array = ArrayOfEvents()
-        without = (b"date", b"content-length", b"content-encoding", b"content-type")
-        headers = end_to_end(answer.headers, *without)
-        headers.append((b"content-type", array.content_type))
-        await self._out.start(answer.status, headers)
-        await self._relay(answer, lambda data: self._out.body(array.feed(data)))
-        await self._out.finish(array.finish())
-
-    async def _put_together(self, answer: Answer) -> None:
-        """One body out of the stream that was asked for in the client's stead."""
-        whole = assembly(self._dialect, self._path, self._job.ask.body)
-        limit, meter = self._config.max_answer_bytes, self._record.meter
-
-        async def take(data: bytes) -> None:
-            if meter.bytes_out > limit:
-                raise UpstreamError(TOO_LONG, f"the upstream's answer is longer than {limit} bytes")
-            _add(whole, data)
-
-        await self._relay(answer, take)
-        without = (b"date", b"content-length", b"content-encoding", b"content-type")
-        headers = end_to_end(answer.headers, *without) + JSON_HEADERS
-        if whole.error is not None:
-            self._record.failed("upstream_error")
-            await self._send_whole(502, headers, dump_json(whole.error))
-            return
-        body = whole.body()
-        if body is None:
-            raise UpstreamError("upstream_broke_off", "the upstream ended before its answer did")
-        await self._send_whole(answer.status, self._with_stop(headers), dump_json(body))
-
-    async def _cut_body(self, answer: Answer) -> None:
-        raw = await answer.read(self._config.max_answer_bytes)
-        meter, start = self._record.meter, perf_counter()
-        try:
-            body = self._cutter.body(raw)
+            cutting = self._make_cutting(answer)
         except WireError as error:
-            raise UpstreamError(
-                MALFORMED, f"the upstream's answer cannot be read: {error}"
-            ) from error
-        meter.added.add(perf_counter() - start)
-        meter.chunks, meter.bytes_in = 1, len(raw)
-        headers = end_to_end(answer.headers, b"date", b"content-length", b"content-encoding")
-        await self._send_whole(answer.status, self._with_stop(headers), body)
-
-    async def _relay(self, answer: Answer, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the stream on, cut. Unless `on_match` is `drain`, the upstream has been left when it
-        returns if a stop ended it.
-        """
+            raise UpstreamError(UNREAD, str(error)) from error
         drains = self._config.on_match == "drain"
-        cutting: Cutting = _Draining(self._cutter) if drains else self._cutter
-        metered = Metered(cutting, self._record.meter)
+        metered = Metered(_Draining(cutting) if drains else cutting, self._record.meter)
+        whole = None if self._job.ask.stream else self._make_whole(cutting)
+        source = Source(answer, whole)
         try:
             async with contextlib.aclosing(
-                arelay(_pieces(answer), metered, answer.close)
+                arelay(source.pieces(), metered, answer.close)
             ) as pieces:
-                async for piece in pieces:
-                    await send(piece)
+                if whole is None:
+                    await self._stream(answer, cutting, pieces, as_events, trailers)
+                else:
+                    async for piece in pieces:
+                        whole.add(piece)
         except WireError as error:
-            if metered.finishing:
-                raise UpstreamError(
-                    "upstream_broke_off", f"the upstream broke off: {error}"
-                ) from error
-            raise UpstreamError(
-                MALFORMED, f"the upstream's stream cannot be read: {error}"
-            ) from error
+            raise _failure(error, cutting, metered.finishing) from error
+        finally:
+            self._record.matches = cutting.matches
         if has_all(metered):
             self._record.end = "stop"
             self._record.hung_up("match")
-        elif self._cutter.matches:
+        elif cutting.matches:
             self._record.end = "drained"
+        if whole is not None:
+            await self._send_whole(answer, whole)
 
-    async def _send_whole(self, status: int, headers: Headers, body: bytes) -> None:
+    def _make_cutting(self, answer: Answer) -> AnswerCutter:
+        return AnswerCutter(
+            make_cutter(self._job, self._target.upstream, self._config),
+            streams=self._job.mode in ("stream", "assemble"),
+            label=answer.content_type,
+            coding=answer.coding,
+            on_unread="pass" if self._config.on_unread == "pass" else "fail",
+            max_body_bytes=self._config.max_answer_bytes,
+        )
+
+    def _make_whole(self, cutting: AnswerCutter) -> Whole:
+        ask = self._job.ask
+        return Whole(
+            cutting, ask.dialect, self._target.path, ask.body, self._config.max_answer_bytes
+        )
+
+    async def _stream(
+        self,
+        answer: Answer,
+        cutting: AnswerCutter,
+        pieces: AsyncGenerator[bytes],
+        as_events: bool,
+        trailers: bool,
+    ) -> None:
+        """To a client that streams."""
+        labelled = answer.content_type == "text/event-stream"
+        # What it is decides how it is sent, unless it says that it is a stream: then the head goes
+        # out at once.
+        first = b"" if labelled else await anext(pieces, b"")
+        if cutting.kind == "body":
+            headers = end_to_end(answer.headers, *_OURS) + self._stop_headers(cutting.matches)
+            self._record.meter.bytes_out = len(first)
+            await self._out.whole(answer.status, headers, first)
+            return
+        array = None if as_events or self._dialect != "gemini" else ArrayOfEvents()
+        headers = end_to_end(answer.headers, *_OURS, *([b"content-type"] if array else []))
+        if array is not None:
+            headers.append((b"content-type", array.content_type))
+            trailers = False
+        self.takes_frames = array is None
+        await self._out.start(answer.status, headers, trailers=trailers)
+
+        def as_client_takes_it(piece: bytes) -> bytes:
+            return array.feed(piece) if array is not None and cutting.kind == "stream" else piece
+
+        await self._out.body(as_client_takes_it(first))
+        async for piece in pieces:
+            await self._out.body(as_client_takes_it(piece))
+        if array is not None:
+            await self._out.finish(array.finish() if cutting.kind == "stream" else b"")
+            return
+        named = stop_header(cutting.matches, self._job.ask.choices)
+        commented = labelled and cutting.kind == "stream"
+        await self._out.finish(self._comment(named) if commented else b"", named)
+
+    def _comment(self, named: str | None) -> bytes:
+        """The stop as a last line of the stream.
+
+        It has no blank line after it. The standard dispatches nothing for a block of comments, but
+        readers that exist dispatch an empty event at any blank line once they have seen an `id:`.
+        google-genai takes a comment for broken JSON.
+        """
+        if not named or not self._config.stop_comment or self._dialect == "gemini":
+            return b""
+        return f": x-holdback-stop: {named}\n".encode()
+
+    async def _send_whole(self, answer: Answer, whole: Whole) -> None:
+        """An answer in one piece: the upstream's own, or one put together."""
+        if whole.own is not None:
+            headers, status, body = end_to_end(answer.headers, *_OURS), answer.status, whole.own
+        else:
+            headers = end_to_end(answer.headers, *_OURS, b"content-type") + JSON_HEADERS
+            status, value = answer.status, whole.value()
+            if whole.error is not None:
+                status, value = 502, whole.error
+                self._record.failed("upstream_error")
+            body = dump_json(value)
+        if whole.error is None:
+            headers += self._stop_headers(whole.matches)
         self._record.meter.bytes_out = len(body)
         await self._out.whole(status, headers, body)
 
-    def _with_stop(self, headers: Headers) -> Headers:
-        named = self._named_stop()
-        return [*headers, (STOP_HEADER, named.encode())] if named else headers
-
-    def _named_stop(self) -> str | None:
-        named = stop_header(self._cutter, self._job.ask.choices)
-        return named if named and len(named) <= MAX_NAMED else None
+    def _stop_headers(self, matches: tuple[WireMatch, ...]) -> Headers:
+        named = stop_header(matches, self._job.ask.choices)
+        return [(STOP_HEADER, named.encode())] if named else []
 
 
 class _Draining:
@@ -205,41 +191,18 @@ class _Draining:
 
     ended = False
 
-    def __init__(self, cutter: Cutter) -> None:
-        self.feed, self.finish = cutter.feed, cutter.finish
+    def __init__(self, cutting: AnswerCutter) -> None:
+        self.feed, self.finish = cutting.feed, cutting.finish
         self.matches = ()
 
 
-async def _pieces(answer: Answer) -> AsyncIterator[bytes]:
-    while piece := await answer.next():
-        yield piece
-
-
-def _add(whole: Assembly, data: bytes) -> None:
-    """Add the events of whole frames. Raises `UpstreamError` for a shape that no answer has."""
-    try:
-        for event in objects(data):
-            whole.add(event)
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise UpstreamError(
-            MALFORMED, "the upstream sends events that no answer can be made of"
-        ) from error
-
-
-def stop_header(cutter: Cutter, choices: int) -> str | None:
-    r"""The value of `x-holdback-stop`: each stop as a JSON string in ASCII, with its choice if
-    there are several.
-
-    `None` without a stop.
-
-    >>> cutter = Cutter("ollama.generate", ["\n\n"])
-    >>> _ = cutter.feed(b'{"response":"a\\n\\n","done":false}\n')
-    >>> print(stop_header(cutter, 1))
-    "\n\n"
-    """
-    named = [
-        json.dumps(match.stop) + (f";choice={match.choice}" if choices > 1 else "")
-        for match in cutter.matches
-        if not match.reasoning or len(cutter.matches) == 1
-    ]
-    return ", ".join(named) or None
+def _failure(error: WireError, cutting: AnswerCutter, finishing: bool) -> UpstreamError:
+    """What cannot be cut, as the upstream's fault that it is."""
+    if isinstance(error, TooLongError):
+        return UpstreamError(TOO_LONG, f"the upstream's answer cannot be kept: {error}")
+    if isinstance(error, UnreadError):
+        return UpstreamError(UNREAD, f"the upstream's answer cannot be cut: {error}")
+    if finishing and cutting.kind == "stream":
+        return UpstreamError(BROKE_OFF, f"the upstream broke off: {error}")
+    what = "stream" if cutting.kind == "stream" else "answer"
+    return UpstreamError(MALFORMED, f"the upstream's {what} cannot be read: {error}")

@@ -151,6 +151,10 @@ class Config:
     """The key that names the stop where the provider has none of its own; ``None``: no such key. As
     in ``holdback.wire.Cutter``, but a dialect that has that key itself keeps it (Anthropic's
     ``stop_reason``)."""
+    on_unread: str = "fail"
+    """For answers in which nothing could be read that a stop could stand in.
+
+    ``fail``: the client gets an error; ``pass``: the answer, uncut."""
     stop_comment: bool = True
     """End event streams that were cut with the comment ``: x-holdback-stop: ...`` (not Gemini's,
     whose SDK takes none).
@@ -173,6 +177,8 @@ class Config:
     """Longest silence of an upstream, before its answer and inside it."""
     request_timeout: float = 60.0
     """Longest silence of a client that is sending its request."""
+    send_timeout: float = 60.0
+    """How long a client may not read what is sent to it."""
     drain_timeout: float = 30.0
     """How long open streams may go on after SIGTERM."""
 
@@ -180,6 +186,7 @@ class Config:
         for key, words in (
             ("on_match", ("cancel", "drain")),
             ("buffered", ("stream", "pass")),
+            ("on_unread", ("fail", "pass")),
             ("other_paths", ("read", "all", "none")),
         ):
             if getattr(self, key) not in words:

@@ -1,34 +1,27 @@
 """One request and its answer, from the client's first byte to the last line of the log.
 
-The order of things: the request is read and planned, the upstream is asked while somebody watches
-whether the client leaves, and the answer goes back (`answer`).
+The request is read and planned here, goes to its upstream and comes back as an answer (`forward`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from holdback.serve import failures
-from holdback.serve.answer import Delivery, pass_on
 from holdback.serve.asking import BadRequestError, read_ask
 from holdback.serve.config import Config
+from holdback.serve.forward import Forward
 from holdback.serve.inbound import ClientGoneError, Inbound, Message, Receive, RefusalError
 from holdback.serve.metrics import Metrics
 from holdback.serve.outbound import JSON_HEADERS, Outbound, Send
 from holdback.serve.planning import Job, prepare
 from holdback.serve.record import Record
-from holdback.serve.routes import Target, address, find_target, has_dot_segments
+from holdback.serve.routes import Target, find_target, has_dot_segments
 from holdback.serve.sse import dump_json
-from holdback.serve.upstream import (
-    MALFORMED,
-    TOO_LONG,
-    Answer,
-    Client,
-    Headers,
-    UpstreamError,
-    end_to_end,
-)
+from holdback.serve.unstreamed import Unstreamed
+from holdback.serve.upstream import Client
 
 
 class Exchange:
@@ -39,14 +32,16 @@ class Exchange:
         config: Config,
         metrics: Metrics,
         client: Client,
+        unstreamed: Unstreamed,
         scope: Message,
         receive: Receive,
         send: Send,
     ) -> None:
-        self._config, self._client = config, client
+        self._config, self._unstreamed = config, unstreamed
         self._record = Record(metrics)
         self._request = Inbound(scope, receive)
         self._out = Outbound(send, self._record.id)
+        self._forward = Forward(config, client, self._record, self._request, self._out)
 
     async def run(self) -> None:
         """Serve it. Whatever happens, the client reads it in its own dialect, and the log and the
@@ -81,7 +76,10 @@ class Exchange:
         )
         body = dump_json(error)
         self._record.meter.bytes_out = len(body)
-        await self._out.whole(refusal.status, JSON_HEADERS, body)
+        headers = [*JSON_HEADERS]
+        if refusal.closes:
+            headers.append((b"connection", b"close"))
+        await self._out.whole(refusal.status, headers, body)
 
     async def _serve(self) -> None:
         request, config = self._request, self._config
@@ -98,106 +96,35 @@ class Exchange:
             message = f"{request.method} of this path is not served here (setting other_paths)"
             raise RefusalError(404, "not_found", message)
         raw = await request.body(config.max_request_bytes, config.request_timeout)
-        if target.dialect is None:
-            await self._forward(target, None, raw)
-            return
-        try:
-            ask = read_ask(target.dialect, target.path, raw, config)
-            job = prepare(ask, target.upstream, target.path, request.query, config)
-        except BadRequestError as error:
-            raise RefusalError(400, "bad_request", str(error), error.param) from error
+        job = self._plan(target, raw)
         self._record.job = job
-        await self._forward(target, job, job.body)
+        body = job.body if job is not None else raw
+        await self._forward.run(target, job, body, lambda: self._plan(target, raw, as_asked=True))
+        self._remember(target, job)
 
     def _forwards_other(self) -> bool:
         """Whether what is not a request for an answer is forwarded."""
         allowed = self._config.other_paths
         return allowed == "all" or (allowed == "read" and self._request.method in ("GET", "HEAD"))
 
-    async def _forward(self, target: Target, job: Job | None, body: bytes) -> None:
-        path, query = (job.path, job.query) if job else (target.path, self._request.query)
-        url = address(target.upstream, path, query)
-        cutting = job is not None and job.mode != "pass"
-        headers = self._headers(job)
-        gone = asyncio.ensure_future(self._request.disconnected())
-        opening = asyncio.ensure_future(
-            self._client.open(self._request.method, url, headers, body, decompress=cutting)
-        )
-        record, answer = self._record, None
-        record.opened(1)
-        delivery: Delivery | None = None
-        try:
-            answer = await self._opened(opening, gone)
-            good = 200 <= answer.status < 300 and answer.status != 204
-            if job is None or job.stops is None or not good:
-                await pass_on(answer, self._out, record, decoded=cutting)
-                return
-            delivery = Delivery(self._config, record, self._out, target, job)
-            await delivery.run(
-                answer,
-                as_events="alt=sse" in self._request.query,
-                trailers=self._request.takes_trailers,
-            )
-        except UpstreamError as error:
-            if gone.done():
-                record.hung_up("client_gone")
-                raise ClientGoneError from error
-            if error.kind in (MALFORMED, TOO_LONG):  # it would go on
-                record.hung_up("error")
-            await self._report_failure(error, delivery)
-        except ClientGoneError:
-            record.hung_up("client_gone")
-            raise
-        except asyncio.CancelledError:
-            record.hung_up("shutdown")
-            raise
-        finally:
-            record.opened(-1)
-            opening.cancel()
-            gone.cancel()
-            if answer is not None:
-                answer.close()
+    def _plan(self, target: Target, raw: bytes, *, as_asked: bool = False) -> Job | None:
+        """How the request is served; `None` for what is not a request for an answer.
 
-    def _headers(self, job: Job | None) -> Headers:
-        """The client's headers as they go on."""
-        cutting = job is not None and job.mode != "pass"
-        without = [b"host", b"content-length", b"expect"]
-        more: Headers = []
-        if cutting:
-            without.append(b"accept-encoding")
-            more.append((b"accept-encoding", b"identity"))
-        if job is not None and job.mode == "assemble":
-            without.append(b"accept")
-            more.append((b"accept", b"*/*"))
-        return end_to_end(self._request.headers, *without) + more
-
-    async def _opened(self, opening: asyncio.Future[Answer], gone: asyncio.Future[None]) -> Answer:
-        """The upstream's answer once its head is there.
-
-        From then on, a client that leaves closes it, which ends any waiting for it.
+        With `as_asked` no stream is asked for where the client did not ask for one.
         """
-        await asyncio.wait((gone, opening), return_when=asyncio.FIRST_COMPLETED)
-        if not opening.done():
-            raise ClientGoneError
-        answer = await opening
-        self._record.got_head()
+        if target.dialect is None:
+            return None
+        config, query = self._config, self._request.query
+        try:
+            ask = read_ask(target.dialect, target.path, raw, config)
+            if as_asked or (target, ask.model) in self._unstreamed:
+                config = replace(config, buffered="pass")
+            return prepare(ask, target.upstream, target.path, query, config)
+        except BadRequestError as error:
+            raise RefusalError(400, "bad_request", str(error), error.param) from error
 
-        def hang_up(_: object) -> None:
-            if not self._out.complete:
-                answer.close()
-
-        gone.add_done_callback(hang_up)
-        return answer
-
-    async def _report_failure(self, error: UpstreamError, delivery: Delivery | None) -> None:
-        """An error to a client who may have a part of the answer already."""
-        self._record.failed(error.kind)
-        dialect = self._record.dialect
-        if not self._out.status:
-            raise RefusalError(error.status, error.kind, str(error)) from error
-        if delivery is not None and delivery.takes_frames and dialect is not None:
-            await self._out.finish(
-                failures.frame(dialect, error.status, str(error), code=error.kind)
-            )
-        # A stream that passes untouched, or is one JSON array, gets no frame of ours: its
-        # connection breaks off, as the upstream's did.
+    def _remember(self, target: Target, job: Job | None) -> None:
+        """A second try that was not refused tells that the first was refused for its stream."""
+        tried = self._record.job
+        if job is not None and tried is not job and 200 <= self._out.status < 300:
+            self._unstreamed.add(target, job.ask.model)

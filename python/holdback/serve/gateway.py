@@ -14,6 +14,7 @@ from holdback.serve.exchange import Exchange
 from holdback.serve.inbound import Message, Receive
 from holdback.serve.metrics import Metrics
 from holdback.serve.outbound import Send
+from holdback.serve.unstreamed import Unstreamed
 from holdback.serve.upstream import Client, Headers
 
 
@@ -24,6 +25,7 @@ class Gateway:
         self.config = config
         self.metrics = Metrics()
         self._client = Client(config)
+        self._unstreamed = Unstreamed()
         self._in_flight = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -62,7 +64,9 @@ class Gateway:
         else:
             self._in_flight += 1
             try:
-                await Exchange(self.config, self.metrics, self._client, scope, receive, send).run()
+                await Exchange(
+                    self.config, self.metrics, self._client, self._unstreamed, scope, receive, send
+                ).run()
             finally:
                 self._in_flight -= 1
 

@@ -24,6 +24,11 @@ class RefusalError(Exception):
         super().__init__(message)
         self.status, self.code, self.param = status, code, param
 
+    @property
+    def closes(self) -> bool:
+        """The rest of the request is not read, so its connection is of no use any more."""
+        return self.status in (408, 413)
+
 
 class ClientGoneError(Exception):
     """Nobody is left to answer."""

@@ -6,7 +6,7 @@
 | ``holdback_streams_open`` | upstream | answers under way |
 | ``holdback_stops_fired_total`` | upstream, dialect | stops found here |
 | ``holdback_upstream_cancels_total`` | upstream, reason | times the gateway hung up: ``match``, ``client_gone``, ``error``, ``shutdown`` |
-| ``holdback_errors_total`` | upstream, kind | what went wrong, such as ``upstream_unreachable``, ``malformed``, ``bad_request`` |
+| ``holdback_errors_total`` | upstream, kind | what went wrong, such as ``upstream_unreachable``, ``malformed``, ``unread`` |
 | ``holdback_held_seconds`` | | how long bytes waited in the gateway because a stop might have begun or a frame was not complete |
 | ``holdback_added_seconds`` | | time a chunk spent being cut (of one in 16): what cutting adds to its latency |
 | ``holdback_chunks_total`` | | chunks cut |

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[bytes, bytes]]
 
-TOO_LONG = "answer_too_long"
-MALFORMED = "malformed"
+TOO_LONG, MALFORMED = "answer_too_long", "malformed"
+UNREAD, BROKE_OFF = "unread", "upstream_broke_off"
 
 MAX_TRIES = 8
 """Kept connections that one request may find closed, one after the other; after a restart of the
@@ -89,14 +89,14 @@ class Answer:
     @property
     def content_type(self) -> str:
         """Without parameters, in lower case."""
-        return next(
-            (
-                v.decode("latin-1").partition(";")[0].strip().lower()
-                for k, v in self.headers
-                if k == b"content-type"
-            ),
-            "",
-        )
+        kinds = [value for name, value in self.headers if name == b"content-type"]
+        return kinds[0].decode("latin-1").partition(";")[0].strip().lower() if kinds else ""
+
+    @property
+    def coding(self) -> str:
+        """Its `content-encoding`; several headers are one list."""
+        named = (value for name, value in self.headers if name == b"content-encoding")
+        return b",".join(named).decode("latin-1")
 
     async def next(self) -> bytes:
         """What has arrived, once something has; empty at the end. Raises :class:`UpstreamError`."""
@@ -114,16 +114,6 @@ class Answer:
             if rest:
                 return rest
             raise self._broken from error
-
-    async def read(self, limit: int) -> bytes:
-        """All of it. Raises :class:`UpstreamError`, also for more than ``limit`` bytes."""
-        pieces, size = [], 0
-        while piece := await self.next():
-            size += len(piece)
-            if size > limit:
-                raise UpstreamError(TOO_LONG, f"the upstream's answer is longer than {limit} bytes")
-            pieces.append(piece)
-        return b"".join(pieces)
 
     def close(self) -> None:
         """Hang up. After the end of the body nothing is left to close, and the connection is back
@@ -161,7 +151,7 @@ class _Errors:
             return UpstreamError(
                 "upstream_timeout", "the upstream has been silent for too long", 504
             )
-        return UpstreamError("upstream_broke_off", "the upstream broke off")
+        return UpstreamError(BROKE_OFF, "the upstream broke off")
 
 
 class Client:
@@ -205,9 +195,7 @@ class Client:
         config.on_connection_reuseconn.append(reused)
         return config
 
-    async def open(
-        self, method: str, url: str, headers: Headers, body: bytes, *, decompress: bool
-    ) -> Answer:
+    async def open(self, method: str, url: str, headers: Headers, body: bytes) -> Answer:
         """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`.
 
         A server may close a kept connection at the very moment at which the next request leaves on
@@ -229,13 +217,17 @@ class Client:
                     ],
                     data=body or None,
                     allow_redirects=False,
-                    auto_decompress=decompress,
                     trace_request_ctx=reused,
                 )
             except (*errors.all, ValueError) as error:
                 if reused and isinstance(error, errors.hung_up) and tries + 1 < MAX_TRIES:
                     continue
                 raise errors.told(error) from error
+            if not 200 <= response.status <= 599:  # no status of an answer, and no server sends it
+                response.close()
+                raise UpstreamError(
+                    MALFORMED, f"the upstream answers with the status {response.status}"
+                )
             return Answer(response, errors)
         raise AssertionError("the last try returns or raises")
 
