@@ -20,7 +20,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shel
 comma := ,
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations bench bench-report fuzz crate msrv \
+.PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations test-platforms bench bench-report fuzz crate msrv \
 	dist sdist wheels check-dist test-dist docs clean
 
 help: ## list the targets
@@ -133,6 +133,11 @@ test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters agains
 	$(call say,Integrations)
 	PYTHONPATH=python $(INTEGRATIONS_PY) -m pytest --quiet -W default -W error::ResourceWarning \
 	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what those packages deprecate is theirs, what is left open may be ours
+
+# Not part of `make test` either: needs root, makes whole systems outside the checkout, takes up to an hour.
+PLATFORM ?= debian
+test-platforms: ## the suite on platforms that this machine is not: docs/platforms.md (root, Debian; up to an hour)
+	@for one in $(PLATFORM); do tools/platforms/$$one; done
 
 PEERS := "pyahocorasick>=2.3,<3" "ahocorasick-rs>=1,<2" "daachorse>=0.5,<0.6" "hyperscan>=0.9,<0.10" "pyperscan>=0.4,<0.5"
 $(STAMPS)/peers: Makefile $(STAMPS)/dev
