@@ -240,3 +240,17 @@ def test_outer_rooms_use_public_names_only(path: Path) -> None:
             assert not module.startswith("holdback.reference"), where
         if room == "serve":
             assert not module.startswith(("holdback.commands", "holdback.integrations")), where
+
+
+@pytest.mark.parametrize("path", sorted((PYTHON / "dialects").glob("*.py")), ids=python_id)
+def test_a_dialect_knows_the_wire_and_what_dialects_share(path: Path) -> None:
+    """Requests and answers are others' work, and no dialect knows another one: what two have alike
+    is in a module of its own.
+    """
+    table = path.name == "__init__.py"
+    for module, node in imports(parsed(path), package=package_of(path)):
+        where = f"{python_id(path)}, line {node.lineno}: imports {module}"
+        if module.startswith("holdback.dialects"):
+            assert table or module == "holdback.dialects" or "._" in module, where
+        else:
+            assert module.startswith("holdback.wire") or is_standard(module), where

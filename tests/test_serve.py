@@ -37,8 +37,8 @@ from serving import (
 )
 
 from holdback.cli import main
+from holdback.dialects import DIALECTS as SPECS
 from holdback.serve import create_app
-from holdback.serve.bodies import assembly
 from holdback.serve.config import Config, Upstream
 from holdback.serve.sse import objects
 
@@ -94,7 +94,7 @@ def raw_gateway(raw_upstream: Raw) -> Iterator[Gateway]:
 
 def put_together(dialect: str, body: bytes) -> Any:
     """The whole answer out of a stream that a client got."""
-    made = assembly(dialect, PATHS[dialect], {})  # type: ignore[arg-type]
+    made = SPECS[dialect].assemble(PATHS[dialect], {})  # type: ignore[arg-type]
     for event in objects(body):
         made.add(event)
     return made.body()

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from serving import DEADLINE, PATHS, STOPS, request, whole_text
 
 from holdback import StopSet
+from holdback.dialects import DIALECTS as SPECS
+from holdback.dialects import dialect_of
 from holdback.serve.asking import BadRequestError, read_ask
-from holdback.serve.bodies import assembly
 from holdback.serve.config import Config, Upstream, parse_toml, read_toml
 from holdback.serve.demo import frames
 from holdback.serve.failures import body, frame
@@ -27,7 +28,6 @@ from holdback.serve.planning import MAX_PLANNED_CHARS, prepare, split_stops
 from holdback.serve.routes import find_target, has_dot_segments
 from holdback.serve.sse import dump_json, objects
 from holdback.serve.upstream import end_to_end
-from holdback.stop_fields import dialect_of
 from holdback.wire import DIALECTS, Cutter, Dialect
 
 ROOT = Path(__file__).parent.parent
@@ -71,7 +71,7 @@ def test_a_cut_stream_put_together_is_the_cut_text(
     expected, match = StopSet(stops).truncate("".join(pieces))
     for cutter in (Cutter(dialect, stops), Cutter(dialect, stops, on_match="drain")):
         place = cut.draw(st.integers(0, len(raw)))
-        whole = assembly(dialect, PATHS[dialect], {})
+        whole = SPECS[dialect].assemble(PATHS[dialect], {})
         for event in objects(cutter.feed(raw[:place]) + cutter.feed(raw[place:]) + cutter.finish()):
             whole.add(event)
         assert whole.error is None
@@ -83,7 +83,7 @@ def test_a_cut_stream_put_together_is_the_cut_text(
 def test_a_stream_without_its_end_is_no_answer(dialect: Dialect) -> None:
     ask = job(dialect, STOPS, stream=True).ask
     made = [frame for _, frame in frames(dialect, ["a", "b", "c"], ask)]
-    whole = assembly(dialect, PATHS[dialect], {})
+    whole = SPECS[dialect].assemble(PATHS[dialect], {})
     for event in objects(b"".join(made[: len(made) // 3])):
         whole.add(event)
     assert whole.body() is None
@@ -91,7 +91,7 @@ def test_a_stream_without_its_end_is_no_answer(dialect: Dialect) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_error_in_a_stream_is_found(dialect: Dialect) -> None:
-    whole = assembly(dialect, PATHS[dialect], {})
+    whole = SPECS[dialect].assemble(PATHS[dialect], {})
     for event in objects(frame(dialect, 502, "it broke", code="upstream_broke_off")):
         whole.add(event)
     assert "it broke" in json.dumps(whole.error)
@@ -113,7 +113,7 @@ def test_tool_calls_come_together_from_their_pieces() -> None:
             **more,
         }
 
-    whole = assembly("openai.chat", "", {})
+    whole = SPECS["openai.chat"].assemble("", {})
     head = {"id": "1", "type": "function", "function": {"name": "f"}}
     for event in (
         piece(role="assistant", content=None, tool_calls=[call(0, "", **head)]),
@@ -133,7 +133,7 @@ def test_tool_calls_come_together_from_their_pieces() -> None:
 
 def put_together(*deltas: Any) -> Any:
     """The message of a chat that came in these deltas."""
-    whole = assembly("openai.chat", "", {})
+    whole = SPECS["openai.chat"].assemble("", {})
     for delta in deltas:
         whole.add({"choices": [{"index": 0, "delta": delta}]})
     whole.add({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
@@ -175,7 +175,7 @@ def test_what_every_piece_repeats_is_not_joined() -> None:
 
 
 def test_geminis_citations_come_together() -> None:
-    whole = assembly("gemini", "", {})
+    whole = SPECS["gemini"].assemble("", {})
     for uri, finish in (("1", None), ("2", None), ("2", "STOP")):
         cited = {
             "content": {"parts": [{"text": uri}]},
@@ -217,7 +217,7 @@ def test_json_is_written_in_utf_8_whatever_is_in_it(value: Any, expected: bytes)
 
 
 def test_anthropics_blocks_come_together_from_their_pieces() -> None:
-    whole = assembly("anthropic.messages", "", {})
+    whole = SPECS["anthropic.messages"].assemble("", {})
 
     def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> None:
         whole.add({"type": "content_block_start", "index": index, "content_block": start})

@@ -12,17 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdback.stop_fields import (
-    FIELDS,
-    count_choices,
-    echoed_chars,
-    find_stops,
-    put_stops,
-    wants_stream,
-)
+from holdback.dialects import DIALECTS as SPECS
+from holdback.stop_fields import find_stops, put_stops
 from holdback.wire import DIALECTS, Dialect
 
-PLACES = [(dialect, field) for dialect, fields in FIELDS.items() for field in fields]
+PLACES = [(dialect, field) for dialect, spec in SPECS.items() for field in spec.stop_fields]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (
@@ -65,7 +59,7 @@ def test_what_is_put_is_found_and_nothing_else_changes(
         if not tree.get(field[0]):
             tree.pop(field[0], None)
     assert body == before
-    if stops and field == FIELDS[dialect][0]:
+    if stops and field == SPECS[dialect].stop_fields[0]:
         put_stops(body, field, stops)
         assert find_stops(dialect, body) == (field, stops)
 
@@ -75,13 +69,17 @@ def test_any_body_is_read_without_a_surprise(dialect: Dialect, body: dict[str, A
     """A list of stops or `ValueError`, whatever the JSON."""
     with contextlib.suppress(ValueError):
         field, stops = find_stops(dialect, body)
-        assert field in FIELDS[dialect]
+        assert field in SPECS[dialect].stop_fields
         assert all(isinstance(stop, str) for stop in stops)
-    assert count_choices(dialect, body) >= 1
-    assert echoed_chars(dialect, body) in (None, *range(4))
-    assert wants_stream(dialect, "/", body) in (True, False)
+    spec = SPECS[dialect]
+    assert spec.choices(body) >= 1
+    assert spec.echoed(body) in (None, *range(4))
+    assert spec.wants_stream("/", body) in (True, False)
+    assert spec.has_stream_form(body) in (True, False)
+    path, _ = spec.ask_for_stream(spec.paths[0], "", asked := copy.deepcopy(body), True)
+    assert spec.wants_stream(path, asked)
 
 
-@pytest.mark.parametrize("field", FIELDS["gemini"])
+@pytest.mark.parametrize("field", SPECS["gemini"].stop_fields)
 def test_gemini_may_be_written_with_underscores(field: tuple[str, ...]) -> None:
     assert find_stops("gemini", {field[0]: {field[1]: ["a"]}}) == (field, ["a"])

@@ -16,18 +16,11 @@ from typing import Any
 
 import holdback
 from holdback import StopSet, providers
-from holdback.stop_fields import (
-    count_choices,
-    dialect_of,
-    echoed_chars,
-    find_stops,
-    model_of,
-    put_stops,
-    wants_stream,
-)
+from holdback.dialects import DIALECTS, dialect_of
+from holdback.stop_fields import find_stops, put_stops
 from holdback.wire import Cutter, Dialect
 
-# Whose facts hold for a host, and whose are assumed where nothing is known but the dialect.
+# Whose facts hold for a host.
 _HOSTS: tuple[tuple[str, dict[Dialect, str]], ...] = (
     (
         r"^api\.openai\.com$|\.openai\.azure\.com$",
@@ -40,17 +33,6 @@ _HOSTS: tuple[tuple[str, dict[Dialect, str]], ...] = (
     (r"^api\.mistral\.ai$", {"openai.chat": "mistral"}),
     (r"^api\.x\.ai$", {"openai.chat": "xai"}),
 )
-_ASSUMED: dict[Dialect, str] = {
-    "openai.chat": "openai",
-    "openai.completions": "openai.completions",
-    "openai.responses": "openai.responses",
-    "anthropic.messages": "anthropic",
-    "gemini": "gemini",
-    "ollama.chat": "ollama",
-    "ollama.generate": "ollama",
-    "llama.cpp": "llama.cpp",
-    "tgi": "tgi",
-}
 
 
 def stay_here(options: Mapping[str, Any]) -> bool:
@@ -126,8 +108,9 @@ def read_exchange(
     except ValueError:
         return None
     wanted = given or list(stop or ())
-    streams = wants_stream(dialect, path, body)
-    choices, skip_chars = count_choices(dialect, body), echoed_chars(dialect, body)
+    spec = DIALECTS[dialect]
+    streams = spec.wants_stream(path, body)
+    choices, skip_chars = spec.choices(body), spec.echoed(body)
     if (
         not wanted
         or skip_chars is None
@@ -145,7 +128,7 @@ def read_exchange(
     try:
         compiled = holdback.compile(wanted)
         plan = providers.plan(
-            compiled, known or _ASSUMED[dialect], model_of(dialect, path, body), must_name=must_name
+            compiled, known or spec.assumed, spec.model(path, body), must_name=must_name
         )
     except (TypeError, ValueError):
         return None

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdback import StopSet, providers
 from holdback._relay import arelay, has_all, relay, rest_of
+from holdback.dialects import dialect_of
 from holdback.integrations._requests import Exchange, read_exchange, stay_here
-from holdback.stop_fields import dialect_of
 from holdback.wire import Cutter, Dialect, WireError
 
 if TYPE_CHECKING:

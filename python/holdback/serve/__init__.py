@@ -12,7 +12,7 @@ your own:
 What happens to a request (``exchange``), file by file: ``inbound`` reads it, ``routes`` finds the
 dialect and the upstream, ``asking`` reads the stops and what else matters, ``planning`` says which
 stops are sent and which enforced, ``upstream`` opens the answer, ``answer`` brings it to the client
-(``outbound``) as it is, cut, or put together of a stream (``bodies``), and ``record`` tells the log
+(``outbound``) as it is, cut, or put together of a stream (``dialects``), and ``record`` tells the log
 and the metrics.
 
 It needs the extra ``holdback[serve]``.

@@ -11,8 +11,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from holdback.dialects import DIALECTS
 from holdback.serve.config import Config
-from holdback.stop_fields import count_choices, echoed_chars, find_stops, model_of, wants_stream
+from holdback.stop_fields import find_stops
 from holdback.wire import Dialect
 
 MAX_CHOICES = 65_535
@@ -67,12 +68,13 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
     except ValueError as error:
         raise BadRequestError(str(error), str(error).partition(" ")[0]) from error
     _check_stops(stops, ".".join(field), config)
-    choices = count_choices(dialect, body)
+    spec = DIALECTS[dialect]
+    choices = spec.choices(body)
     if choices > MAX_CHOICES:
         raise BadRequestError(
             f"{choices} answers are asked for; at most {MAX_CHOICES} are given", "n"
         )
-    echoed = echoed_chars(dialect, body)
+    echoed = spec.echoed(body)
     if stops and echoed is None:
         raise BadRequestError(
             "echo together with stops needs one prompt that is text: stops do not count inside it",
@@ -82,15 +84,15 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, config: Config) -> Ask:
         dialect=dialect,
         body=body,
         raw=raw,
-        model=model_of(dialect, path, body),
+        model=spec.model(path, body),
         stops=tuple(stops),
         field=field,
-        stream=wants_stream(dialect, path, body),
+        stream=spec.wants_stream(path, body),
         include_stop=body.get("include_stop_str_in_output") is True
         or body.get("no_stop_trim") is True,
         choices=choices,
         skip_chars=echoed or 0,
-        has_stream_form=_has_stream_form(dialect, body),
+        has_stream_form=spec.has_stream_form(body),
     )
 
 
@@ -107,16 +109,3 @@ def _check_stops(stops: list[str], name: str, config: Config) -> None:
             raise BadRequestError(
                 f"{name} has {size} bytes of stops; at most {config.max_stop_bytes} are taken", name
             )
-
-
-def _has_stream_form(dialect: Dialect, body: dict[str, Any]) -> bool:
-    """False for what only a whole answer can bring: the best of several, sound, work that goes on
-    in the background.
-    """
-    best = body.get("best_of")
-    if dialect == "tgi" and isinstance(body.get("parameters"), dict):
-        best = body["parameters"].get("best_of")
-    modalities = body.get("modalities")
-    if isinstance(modalities, list) and "audio" in modalities:
-        return False
-    return not (type(best) is int and best > 1) and body.get("background") is not True

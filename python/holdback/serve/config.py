@@ -19,49 +19,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdback import providers
-from holdback.wire import DIALECTS, Dialect
-
-# What the systems in data/providers.json speak. An upstream of another provider, or of none, is
-# taken to speak everything.
-SPOKEN: dict[str, tuple[Dialect, ...]] = {
-    "openai": ("openai.chat", "openai.completions", "openai.responses"),
-    "anthropic": ("anthropic.messages",),
-    "gemini": ("gemini",),
-    "vertex": ("gemini",),
-    "vllm": ("openai.chat", "openai.completions", "openai.responses", "anthropic.messages"),
-    "sglang": ("openai.chat", "openai.completions", "anthropic.messages"),
-    "tgi": ("tgi", "openai.chat", "openai.completions"),
-    "llama.cpp": (
-        "llama.cpp",
-        "openai.chat",
-        "openai.completions",
-        "openai.responses",
-        "anthropic.messages",
-    ),
-    "ollama": (
-        "ollama.chat",
-        "ollama.generate",
-        "openai.chat",
-        "openai.completions",
-        "openai.responses",
-        "anthropic.messages",
-    ),
-    "deepseek": ("openai.chat", "openai.completions", "anthropic.messages"),
-    "mistral": ("openai.chat",),
-    "xai": ("openai.chat", "openai.responses"),
-}
+from holdback.dialects import DIALECTS, dialects_of
+from holdback.wire import Dialect
 
 RESERVED = (
     "healthz",
     "metrics",
     "v1",
+    "v2",
     "v1beta",
     "api",
-    "chat",
-    "generate",
-    "generate_stream",
-    "completion",
-    "completions",
+    *sorted(
+        {path.split("/")[1] for spec in DIALECTS.values() for path in spec.paths if path[0] == "/"}
+        - {"", "v1", "v2", "api"}
+    ),
 )
 """First parts of paths that mean something already, so that no upstream can be called that."""
 
@@ -124,7 +95,8 @@ class Upstream:
 
     def speaks(self, dialect: Dialect) -> bool:
         """Whether it may be chosen for a path of this dialect that names no upstream."""
-        spoken = self.dialects or SPOKEN.get(self.provider or "", DIALECTS)
+        # One of another provider, or of none, is taken to speak everything.
+        spoken = self.dialects or dialects_of(self.provider or "") or tuple(DIALECTS)
         return dialect in spoken
 
 

@@ -10,21 +10,13 @@ from typing import Literal
 
 import holdback
 from holdback import StopSet, providers
+from holdback.dialects import DIALECTS
+from holdback.dialects.gemini import with_events
 from holdback.serve.asking import Ask, BadRequestError
 from holdback.serve.config import Config, Upstream
 from holdback.serve.sse import dump_json
-from holdback.stop_fields import FIELDS, put_stops
+from holdback.stop_fields import put_stops
 from holdback.wire import Cutter, Dialect
-
-# How a provider's facts are called when they differ by route; without such an entry those of the
-# provider hold, if they speak of the same request field.
-_SUFFIXES: dict[Dialect, tuple[str, ...]] = {
-    "openai.chat": ("chat", "openai"),
-    "openai.completions": ("completions", "openai"),
-    "openai.responses": ("responses",),
-    "anthropic.messages": ("messages",),
-    "tgi": ("generate",),
-}
 
 # It sends the usage figures unasked, and answers 422 to whoever asks
 # (openai/openai-agents-python#442).
@@ -90,16 +82,17 @@ def prepare(ask: Ask, upstream: Upstream, path: str, query: str, config: Config)
         else:
             mode = "body"
     try:
-        # The Responses API has no such field, so not even an empty one is sent there.
-        change = split.send != ask.stops or ask.dialect == "openai.responses"
+        # Where the API has no such field, not even an empty one is sent.
+        change = split.send != ask.stops or not DIALECTS[ask.dialect].has_stop_field
         changed = change and put_stops(ask.body, ask.field, split.send)
     except ValueError as error:
         raise BadRequestError(str(error), ask.field[0]) from error
     if mode == "assemble":
-        path, query = _ask_for_stream(ask, upstream.provider, path, query)
+        usage = upstream.provider not in _REFUSE_USAGE_OPTION
+        path, query = DIALECTS[ask.dialect].ask_for_stream(path, query, ask.body, usage)
         changed = True
     elif mode == "stream" and ask.dialect == "gemini":
-        query = _with_sse(
+        query = with_events(
             query
         )  # without it the answer is one JSON array, which is made here of the events
     try:
@@ -168,38 +161,13 @@ def _facts(provider: str | None, dialect: Dialect) -> providers.Provider | None:
     """The facts that hold for this route of the provider."""
     if provider is None:
         return None
-    for suffix in _SUFFIXES.get(dialect, ()):
+    spec = DIALECTS[dialect]
+    for suffix in spec.facts:
         try:
             return providers.get(f"{provider}.{suffix}")
         except ValueError:
             continue
     found = providers.get(provider)
     field = found.facts.get("field")
-    same = field is not None and field.value == ".".join(FIELDS[dialect][0])
-    return found if same and dialect != "openai.responses" else None
-
-
-def _ask_for_stream(ask: Ask, provider: str | None, path: str, query: str) -> tuple[str, str]:
-    """Turn the request into one for a stream, with the usage figures that an answer in one piece
-    would have.
-    """
-    if ask.dialect == "gemini":
-        return path.replace(":generateContent", ":streamGenerateContent"), _with_sse(query)
-    if ask.dialect == "tgi" and path != "/":
-        return f"{path}_stream", query
-    ask.body["stream"] = True
-    if (
-        ask.dialect in ("openai.chat", "openai.completions")
-        and provider not in _REFUSE_USAGE_OPTION
-    ):
-        options = ask.body.get("stream_options")
-        ask.body["stream_options"] = {
-            **(options if isinstance(options, dict) else {}),
-            "include_usage": True,
-        }
-    return path, query
-
-
-def _with_sse(query: str) -> str:
-    parts = [part for part in query.split("&") if part and not part.startswith("alt=")]
-    return "&".join([*parts, "alt=sse"])
+    same = field is not None and field.value == ".".join(spec.stop_fields[0])
+    return found if same and spec.has_stop_field else None

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from holdback.dialects import dialect_of
 from holdback.serve.config import Upstream
-from holdback.stop_fields import dialect_of
 from holdback.wire import Dialect
 
 

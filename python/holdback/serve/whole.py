@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from holdback._answers import AnswerCutter
-from holdback.serve.bodies import assembly
+from holdback.dialects import DIALECTS
 from holdback.serve.sse import objects
 from holdback.serve.upstream import BROKE_OFF, MALFORMED, TOO_LONG, Answer, UpstreamError
 from holdback.wire import Dialect, WireMatch
@@ -41,7 +41,7 @@ class Whole:
         limit: int,
     ) -> None:
         self._cutting, self._limit = cutting, limit
-        self._assembly = assembly(dialect, path, request)
+        self._assembly = DIALECTS[dialect].assemble(path, request)
         self._kept = list[bytes]()
         self._size = 0
         self.events = 0
