@@ -6,8 +6,10 @@ The request is read and planned here, goes to its upstream and comes back as an 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
+from typing import Protocol
 
 from holdback.serve import failures
 from holdback.serve.asking import BadRequestError, read_ask
@@ -24,24 +26,27 @@ from holdback.serve.unstreamed import Unstreamed
 from holdback.serve.upstream import Client
 
 
+class Shared(Protocol):
+    """What all exchanges of a gateway share."""
+
+    config: Config
+    metrics: Metrics
+    client: Client
+    unstreamed: Unstreamed
+    stopping: bool
+
+
 class Exchange:
     """One request and its answer."""
 
-    def __init__(
-        self,
-        config: Config,
-        metrics: Metrics,
-        client: Client,
-        unstreamed: Unstreamed,
-        scope: Message,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        self._config, self._unstreamed = config, unstreamed
-        self._record = Record(metrics)
+    def __init__(self, gateway: Shared, scope: Message, receive: Receive, send: Send) -> None:
+        self._gateway, self._config = gateway, gateway.config
+        self._record = Record(gateway.metrics)
         self._request = Inbound(scope, receive)
         self._out = Outbound(send, self._record.id)
-        self._forward = Forward(config, client, self._record, self._request, self._out)
+        self._forward = Forward(
+            gateway.config, gateway.client, self._record, self._request, self._out
+        )
 
     async def run(self) -> None:
         """Serve it. Whatever happens, the client reads it in its own dialect, and the log and the
@@ -57,7 +62,10 @@ class Exchange:
             record.end = "client_gone"
         except asyncio.CancelledError:
             record.end = "shutdown"
-            raise
+            if not self._gateway.stopping:
+                raise
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._end_early()
         except Exception:
             record.failed("internal")
             logging.getLogger("holdback.serve").exception("internal error")
@@ -65,6 +73,14 @@ class Exchange:
                 await self._refuse(RefusalError(500, "internal", "internal error of the gateway"))
         finally:
             record.report(self._request.method, self._request.path, self._out.status)
+
+    async def _end_early(self) -> None:
+        """Tell the client that the gateway goes down, as far as it can still be told."""
+        message = "the gateway is going down"
+        if not self._out.status:
+            await self._refuse(RefusalError(503, "shutdown", message))
+        else:
+            await self._forward.send_error(503, message, "shutdown")
 
     async def _refuse(self, refusal: RefusalError) -> None:
         error = failures.body(
@@ -117,7 +133,7 @@ class Exchange:
         config, query = self._config, self._request.query
         try:
             ask = read_ask(target.dialect, target.path, raw, config)
-            if as_asked or (target, ask.model) in self._unstreamed:
+            if as_asked or (target, ask.model) in self._gateway.unstreamed:
                 config = replace(config, buffered="pass")
             return prepare(ask, target.upstream, target.path, query, config)
         except BadRequestError as error:
@@ -127,4 +143,4 @@ class Exchange:
         """A second try that was not refused tells that the first was refused for its stream."""
         tried = self._record.job
         if job is not None and tried is not job and 200 <= self._out.status < 300:
-            self._unstreamed.add(target, job.ask.model)
+            self._gateway.unstreamed.add(target, job.ask.model)

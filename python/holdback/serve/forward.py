@@ -125,7 +125,12 @@ class Forward:
         return answer
 
     def _headers(self, job: Job | None) -> Headers:
-        """The client's headers as they go on."""
+        """The client's headers as they go on. Raises `RefusalError` for one that cannot be sent."""
+        for name, value in self._request.headers:
+            if not _is_utf_8(value):  # the client for upstreams writes text
+                shown = name.decode("latin-1")
+                message = f"the header {shown} has bytes that are not UTF-8"
+                raise RefusalError(400, "bad_request", message)
         without = [b"host", b"content-length", b"expect"]
         more: Headers = []
         if job is not None and job.mode != "pass":
@@ -139,12 +144,24 @@ class Forward:
     async def _report_failure(self, error: UpstreamError) -> None:
         """An error to a client who may have a part of the answer already."""
         self._record.failed(error.kind)
-        dialect = self._record.dialect
         if not self._out.status:
             raise RefusalError(error.status, error.kind, str(error)) from error
+        await self.send_error(error.status, str(error), error.kind)
+
+    async def send_error(self, status: int, message: str, code: str) -> None:
+        """End a stream under way with an error in its own words.
+
+        A stream that passes untouched, or is one JSON array, gets no frame of ours: its connection
+        breaks off, as the upstream's did.
+        """
+        dialect = self._record.dialect
         if self._delivery is not None and self._delivery.takes_frames and dialect is not None:
-            await self._out.finish(
-                failures.frame(dialect, error.status, str(error), code=error.kind)
-            )
-        # A stream that passes untouched, or is one JSON array, gets no frame of ours: its
-        # connection breaks off, as the upstream's did.
+            await self._out.finish(failures.frame(dialect, status, message, code=code))
+
+
+def _is_utf_8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -23,9 +23,11 @@ class Gateway:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.stopping = False
+        """The server is going down: what it cancels is to be ended, not to be broken off."""
         self.metrics = Metrics()
-        self._client = Client(config)
-        self._unstreamed = Unstreamed()
+        self.client = Client(config)
+        self.unstreamed = Unstreamed()
         self._in_flight = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -44,7 +46,7 @@ class Gateway:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self._client.close()
+                await self.client.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -64,9 +66,7 @@ class Gateway:
         else:
             self._in_flight += 1
             try:
-                await Exchange(
-                    self.config, self.metrics, self._client, self._unstreamed, scope, receive, send
-                ).run()
+                await Exchange(self, scope, receive, send).run()
             finally:
                 self._in_flight -= 1
 

@@ -13,8 +13,10 @@ from typing import Any
 from holdback import __version__
 from holdback.serve import create_app
 from holdback.serve.config import Config, Upstream, split_address
+from holdback.serve.connections import limited_protocol
 from holdback.serve.demo import Demo, Seen
 from holdback.serve.extras import need
+from holdback.serve.gateway import Gateway
 from holdback.serve.log import log_event, log_json_to_stderr
 
 KEEP_ALIVE = (
@@ -43,7 +45,10 @@ def serve(config: Config, *, demo: bool = False) -> int:
         # A server stops when asked to; uvicorn would have the signal kill the process after its own
         # shutdown.
         signal.signal(signal.SIGTERM, lambda *_: None)
-        server = _Server(_settings(uvicorn, create_app(config), config.drain_timeout))
+        gateway = create_app(config)
+        settings = _settings(uvicorn, gateway, config.drain_timeout)
+        settings.http = limited_protocol(config.request_timeout, config.send_timeout)
+        server = _Server(settings, gateway)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log_event(
@@ -70,12 +75,13 @@ def _settings(uvicorn: Any, app: Any, drain: float | None) -> Any:
     )
 
 
-def _Server(settings: Any) -> Any:  # noqa: N802 - a class whose base is imported late
+def _Server(settings: Any, gateway: Gateway) -> Any:  # noqa: N802 - a class whose base is imported late
     base: Any = need("uvicorn").Server
 
     class Server(base):  # type: ignore[misc]  # a base that is imported when asked for
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             log_event("draining", in_flight=len(self.server_state.tasks))
+            gateway.stopping = True
             await super().shutdown(sockets)
 
     return Server(settings)
