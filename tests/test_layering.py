@@ -122,7 +122,10 @@ def test_unsafe_lives_in_few_places(path: Path) -> None:
 
 
 # Modules of the package that are not public, and that the outer rooms share.
-SHARED = {f"holdback.{name}" for name in ("_answers", "_body_kind", "_codings", "_relay", "_sse")}
+SHARED = {
+    f"holdback.{name}"
+    for name in ("_answers", "_body_kind", "_codings", "_failures", "_relay", "_sse")
+}
 
 # --- Python
 # ----------------------------------------------------------------------------------------------------------

@@ -403,3 +403,108 @@ def test_the_comment_dispatches_no_event_of_its_own() -> None:
     assert got == list(payloads(reply.body))
     assert all(json.loads(payload) for payload in got)
     assert json.loads(got[-1])["type"] == "response.completed"
+
+
+# --- errors inside a stream
+# ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dialect", "error", "status"),
+    [
+        ("openai.chat", {"error": {"type": "BadRequestError", "message": "no", "code": 400}}, 400),
+        ("openai.chat", {"error": {"message": "no"}}, 502),
+        (
+            "anthropic.messages",
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "no"}},
+            429,
+        ),
+        (
+            "anthropic.messages",
+            {"type": "error", "error": {"type": "overloaded_error", "message": "no"}},
+            529,
+        ),
+        ("gemini", {"error": {"code": 503, "status": "UNAVAILABLE", "message": "no"}}, 503),
+    ],
+)
+def test_an_error_inside_a_stream_has_the_status_that_it_tells(
+    dialect: str, error: dict[str, Any], status: int
+) -> None:
+    """The client did not ask for a stream, so it is owed the status that it would have got."""
+
+    async def script(wire: Wire, _: bytes) -> None:
+        await wire.answer(b"data: " + json.dumps(error).encode() + b"\n\n", SSE)
+
+    reply, _ = through(script, *request(dialect, STOPS, stream=False))
+    assert reply.status == status
+    assert "no" in json.dumps(reply.json)
+
+
+def response_event(number: int, kind: str, **fields: Any) -> bytes:
+    value = json.dumps({"type": kind, "sequence_number": number, **fields})
+    return f"event: {kind}\ndata: {value}\n\n".encode()
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_response_that_dies_has_failed(begun: bool) -> None:
+    """Clients of the Responses API wait for `response.failed` and know no other end of that kind."""
+    where = {"item_id": "m", "output_index": 0, "content_index": 0}
+    created = {"id": "resp_7", "object": "response", "status": "in_progress", "output": []}
+    sent = [
+        *([response_event(0, "response.created", response=created)] if begun else []),
+        response_event(4, "response.output_text.delta", **where, delta="text E"),
+    ]
+
+    async def script(wire: Wire, _: bytes) -> None:
+        await wire.send(f"HTTP/1.1 200 OK\r\n{SSE}\r\ntransfer-encoding: chunked\r\n\r\n".encode())
+        for piece in sent:
+            await wire.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await asyncio.sleep(0.05)
+
+    reply, _ = through(script, *request("openai.responses", STOPS, stream=True))
+    events = list(objects(reply.body))
+    text = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta")
+    assert text == "text E", "what was held leaves first"
+    if not begun:
+        assert events[-1]["type"] == "error"
+        return
+    assert events[-1]["type"] == "response.failed"
+    assert events[-1]["sequence_number"] == events[-2]["sequence_number"] + 1
+    assert (events[-1]["response"]["id"], events[-1]["response"]["status"]) == ("resp_7", "failed")
+    assert events[-1]["response"]["error"]["message"]
+
+
+def test_an_answer_of_another_dialect_is_an_error() -> None:
+    async def script(wire: Wire, _: bytes) -> None:
+        delta = {"type": "text_delta", "text": "one END two"}
+        event = {"type": "content_block_delta", "index": 0, "delta": delta}
+        await wire.answer(b"data: " + json.dumps(event).encode() + b"\n\n", SSE)
+
+    reply, _ = through(script, *request("openai.chat", STOPS, stream=True))
+    assert b"END" not in reply.body
+    assert [event["error"]["code"] for event in objects(reply.body)] == ["unread"]
+
+
+def test_a_header_that_cannot_be_sent_is_named() -> None:
+    wire = Wire(lambda *_: None)
+
+    async def run() -> list[Any]:
+        sent: list[Any] = []
+        async with serving(wire) as app:
+            asked = [{"type": "http.request", "body": b"{}"}]
+
+            async def receive() -> Any:
+                return asked.pop() if asked else await asyncio.Event().wait()
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions"}
+            await app(
+                {**scope, "query_string": b"", "headers": [(b"x-bin", b"\xff\xfe")]}, receive, send
+            )
+        return sent
+
+    start, body = asyncio.run(run())
+    assert start["status"] == 400
+    assert "x-bin" in json.loads(body["body"])["error"]["message"]

@@ -9,9 +9,10 @@ understood: it is an error, for the adapter to answer in the protocol's own word
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
-from holdback._body_kind import LINES, Kind, body_kind
+from holdback._body_kind import BLANK, BOM, LINES, Kind, body_kind
 from holdback._codings import CodingError, Decoder, codings_of
 from holdback._sse import ArrayOfEvents, EventsOfArray
 from holdback.wire import Cutter, WireError, WireMatch
@@ -62,6 +63,10 @@ class AnswerCutter:
         self.cutter = cutter
         self.kind: Kind | None = None
         """What it is, once that is known."""
+        self.first = self.last = b""
+        """Frames that were given out, kept in the Responses API alone: how its streams fail depends
+        on how they began, and on what came last."""
+        self._keeps_frames = cutter.dialect == "openai.responses"
         self._streams = streams
         self._label = label.partition(";")[0].strip().lower()
         self._passes = on_unread == "pass"
@@ -121,7 +126,7 @@ class AnswerCutter:
         if self.kind is None:
             start = self._taken()
             self.kind = self._decide(start, over=True)
-            out = self._feed_known(start)
+            out = self._feed_start(start)
         else:
             out = b""
         out += self._finish_known()
@@ -129,7 +134,7 @@ class AnswerCutter:
         return out
 
     def _feed(self, data: bytes) -> bytes:
-        if self.kind == "stream":
+        if self.kind == "stream" and not self._keeps_frames:
             return self.cutter.feed(data)
         if self.kind is None:
             self._kept.append(data)
@@ -138,8 +143,15 @@ class AnswerCutter:
             if self.kind is None:
                 self._kept.append(start)
                 return b""
-            data = start
+            return self._feed_start(start)
         return self._feed_known(data)
+
+    def _feed_start(self, data: bytes) -> bytes:
+        """White space before the first field of an event stream is for nobody, and stays."""
+        if self.kind != "stream" or self.cutter.dialect in LINES:
+            return self._feed_known(data)
+        rest = data.removeprefix(BOM).lstrip(BLANK)
+        return data[: len(data) - len(rest)] + self._feed_known(rest)
 
     def _decide(self, start: bytes, *, over: bool) -> Kind | None:
         kind = body_kind(
@@ -157,7 +169,7 @@ class AnswerCutter:
 
     def _feed_known(self, data: bytes) -> bytes:
         if self.kind == "stream":
-            return self.cutter.feed(data)
+            return self._noted(self.cutter.feed, data)
         if self._array is not None:
             events, array = self._array
             made = array.feed(self.cutter.feed(events.feed(data)))
@@ -169,7 +181,7 @@ class AnswerCutter:
 
     def _finish_known(self) -> bytes:
         if self.kind == "stream":
-            return self.cutter.finish()
+            return self._noted(self.cutter.finish)
         if self._array is not None:
             events, array = self._array
             events.finish()
@@ -178,13 +190,24 @@ class AnswerCutter:
             return b""
         return self._cut_body(self._taken())
 
+    def _noted(self, step: Callable[..., bytes], *data: bytes) -> bytes:
+        """A step of the cutter, with what it gave out kept where that is asked for."""
+        try:
+            out = step(*data)
+        except WireError as error:
+            self.last = error.output or self.last
+            raise
+        if out and self._keeps_frames:
+            self.first, self.last = self.first or out, out
+        return out
+
     def _cut_body(self, data: bytes) -> bytes:
         if not data.strip():
             return data
         if self.cutter.dialect in LINES and not self._streams and _is_several_lines(data):
             self.kind = "stream"  # lines where one body was asked for
             return self.cutter.feed(data) + self.cutter.finish()
-        return self.cutter.body(data.removeprefix(b"\xef\xbb\xbf"))
+        return self.cutter.body(data.removeprefix(BOM))
 
     def _keep(self, data: bytes) -> None:
         self._size += len(data)

@@ -17,8 +17,8 @@ array. `other`: nothing that a reader of the dialect could read.
 LINES = ("ollama.chat", "ollama.generate")
 """Dialects whose frames are lines of JSON; those of all others are event streams."""
 
-_BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r\n"
+BOM = b"\xef\xbb\xbf"
+BLANK = b" \t\r\n"
 _FIELDS = (b"data", b"event", b"id", b"retry")
 
 
@@ -42,9 +42,9 @@ def body_kind(
     >>> body_kind("openai.chat", b"<html>", streams=True)
     'other'
     """
-    if not over and len(start) < len(_BOM) and _BOM.startswith(start):
+    if not over and len(start) < len(BOM) and BOM.startswith(start):
         return None
-    text = start.removeprefix(_BOM).lstrip(_BLANK)
+    text = start.removeprefix(BOM).lstrip(BLANK)
     if not text:
         return ("stream" if streams else "body") if over else None
     if dialect in LINES:
@@ -82,5 +82,5 @@ def _kind_of_lines(text: bytes, *, streams: bool, over: bool) -> Kind | None:
     line, end, _ = text.partition(b"\n")
     if not end and not over:
         # A line is long before it is complete: what follows a brace in it tells.
-        return "stream" if len(line.rstrip(_BLANK)) > 1 else None
-    return "stream" if line.rstrip(_BLANK).endswith(b"}") else "body"
+        return "stream" if len(line.rstrip(BLANK)) > 1 else None
+    return "stream" if line.rstrip(BLANK).endswith(b"}") else "body"

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator
 
-from holdback._answers import AnswerCutter, TooLongError, UnreadError
+from holdback._answers import AnswerCutter
+from holdback._failures import MALFORMED, UNREAD, code_of, failure_frame
 from holdback._relay import arelay, has_all
 from holdback._sse import ArrayOfEvents
+from holdback.dialects import error_status
 from holdback.serve.config import Config
 from holdback.serve.meter import Metered
 from holdback.serve.outbound import JSON_HEADERS, STOP_HEADER, Outbound
@@ -23,9 +25,6 @@ from holdback.serve.sse import dump_json
 from holdback.serve.stop_header import stop_header
 from holdback.serve.upstream import (
     BROKE_OFF,
-    MALFORMED,
-    TOO_LONG,
-    UNREAD,
     Answer,
     Headers,
     UpstreamError,
@@ -55,8 +54,8 @@ class Delivery:
     ) -> None:
         self._config, self._record, self._out = config, record, out
         self._target, self._job, self._dialect = target, job, job.ask.dialect
-        self.takes_frames = False
-        """The client is being streamed to, and reads an error as a frame of the stream."""
+        self._takes_frames = False
+        self._cutting: AnswerCutter | None = None
 
     async def run(self, answer: Answer, *, as_events: bool, trailers: bool) -> None:
         """Send it.
@@ -71,7 +70,7 @@ class Delivery:
                 has been sent then.
         """
         try:
-            cutting = self._make_cutting(answer)
+            self._cutting = cutting = self._make_cutting(answer)
         except WireError as error:
             raise UpstreamError(UNREAD, str(error)) from error
         drains = self._config.on_match == "drain"
@@ -98,6 +97,12 @@ class Delivery:
             self._record.end = "drained"
         if whole is not None:
             await self._send_whole(answer, whole)
+
+    def failure_frame(self, status: int, message: str, code: str) -> bytes | None:
+        """The end of a stream that failed, if the client is being streamed to in frames."""
+        if not self._takes_frames:
+            return None
+        return failure_frame(self._dialect, status, message, code, self._cutting)
 
     def _make_cutting(self, answer: Answer) -> AnswerCutter:
         return AnswerCutter(
@@ -138,7 +143,7 @@ class Delivery:
         if array is not None:
             headers.append((b"content-type", array.content_type))
             trailers = False
-        self.takes_frames = array is None
+        self._takes_frames = array is None
         await self._out.start(answer.status, headers, trailers=trailers)
 
         def as_client_takes_it(piece: bytes) -> bytes:
@@ -173,7 +178,7 @@ class Delivery:
             headers = end_to_end(answer.headers, *_OURS, b"content-type") + JSON_HEADERS
             status, value = answer.status, whole.value()
             if whole.error is not None:
-                status, value = 502, whole.error
+                status, value = error_status(self._dialect, whole.error), whole.error
                 self._record.failed("upstream_error")
             body = dump_json(value)
         if whole.error is None:
@@ -198,11 +203,7 @@ class _Draining:
 
 def _failure(error: WireError, cutting: AnswerCutter, finishing: bool) -> UpstreamError:
     """What cannot be cut, as the upstream's fault that it is."""
-    if isinstance(error, TooLongError):
-        return UpstreamError(TOO_LONG, f"the upstream's answer cannot be kept: {error}")
-    if isinstance(error, UnreadError):
-        return UpstreamError(UNREAD, f"the upstream's answer cannot be cut: {error}")
-    if finishing and cutting.kind == "stream":
+    code = code_of(error, cutting)
+    if code == MALFORMED and finishing and cutting.kind == "stream":
         return UpstreamError(BROKE_OFF, f"the upstream broke off: {error}")
-    what = "stream" if cutting.kind == "stream" else "answer"
-    return UpstreamError(MALFORMED, f"the upstream's {what} cannot be read: {error}")
+    return UpstreamError(code, f"the upstream's answer cannot be cut: {error}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from holdback.serve import failures
+from holdback._failures import MALFORMED, TOO_LONG, UNREAD
 from holdback.serve.answer import Delivery, pass_on
 from holdback.serve.config import Config
 from holdback.serve.inbound import ClientGoneError, Inbound, RefusalError
@@ -16,9 +16,6 @@ from holdback.serve.planning import Job
 from holdback.serve.record import Record
 from holdback.serve.routes import Target, address
 from holdback.serve.upstream import (
-    MALFORMED,
-    TOO_LONG,
-    UNREAD,
     Answer,
     Client,
     Headers,
@@ -154,9 +151,10 @@ class Forward:
         A stream that passes untouched, or is one JSON array, gets no frame of ours: its connection
         breaks off, as the upstream's did.
         """
-        dialect = self._record.dialect
-        if self._delivery is not None and self._delivery.takes_frames and dialect is not None:
-            await self._out.finish(failures.frame(dialect, status, message, code=code))
+        delivery = self._delivery
+        frame = delivery.failure_frame(status, message, code) if delivery is not None else None
+        if frame is not None:
+            await self._out.finish(frame)
 
 
 def _is_utf_8(value: bytes) -> bool:

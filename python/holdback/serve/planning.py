@@ -116,6 +116,7 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
         cut_reasoning=upstream.cut_reasoning,
         stop_field=field_for(ask.dialect, config.stop_field),
         on_match="drain" if config.on_match == "drain" else "cancel",
+        on_unread="pass" if config.on_unread == "pass" else "fail",
     )
 
 

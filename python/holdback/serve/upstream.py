@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from holdback._failures import MALFORMED
 from holdback.serve.config import Config
 from holdback.serve.extras import need
 
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[bytes, bytes]]
 
-TOO_LONG, MALFORMED = "answer_too_long", "malformed"
-UNREAD, BROKE_OFF = "unread", "upstream_broke_off"
+BROKE_OFF = "upstream_broke_off"
 
 MAX_TRIES = 8
 """Kept connections that one request may find closed, one after the other; after a restart of the

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from holdback._answers import AnswerCutter
+from holdback._failures import MALFORMED, TOO_LONG
 from holdback.dialects import DIALECTS
 from holdback.serve.sse import objects
-from holdback.serve.upstream import BROKE_OFF, MALFORMED, TOO_LONG, Answer, UpstreamError
+from holdback.serve.upstream import BROKE_OFF, Answer, UpstreamError
 from holdback.wire import Dialect, WireMatch
 
 GRACE = 1.0
