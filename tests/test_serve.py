@@ -174,6 +174,7 @@ STREAMS = Path(__file__).parent / "wire" / "streams"
 SAMPLES = {
     sample["name"]: sample
     for sample in json.loads(STREAMS.with_suffix(".json").read_text(encoding="utf-8"))
+    if sample["dialect"] in DIALECTS
 }
 
 

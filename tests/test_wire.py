@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 import pytest
-from wire_shapes import STOPS, chat, choices, entry, events, run, said, sse, with_logprobs
+from wire_shapes import DIALECTS, STOPS, chat, choices, entry, events, run, said, sse, with_logprobs
 
-from holdback import wire
 from holdback.wire import Cutter, WireError
 
 # --- the special cases
@@ -339,12 +338,16 @@ LONE_AT_THE_END = {
         rb'data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"item_id":"i","delta":"xN\ud83d"}',
         rb'"type":"response.completed"',
     ),
+    "cohere.chat": (
+        rb'data: {"type":"content-delta","delta":{"message":{"content":{"text":"xN\ud83d"}}}}',
+        rb'"finish_reason":"STOP_SEQUENCE"',
+    ),
 }
 
 
-@pytest.mark.parametrize("dialect", wire.DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_stop_that_the_end_of_the_input_completes_ends_the_answer_too(
-    dialect: wire.Dialect,
+    dialect: str,
 ) -> None:
     """Half of a character that nothing follows is read as U+FFFD, which completes the stop in a
     frame that has to be made.
@@ -384,6 +387,10 @@ ERRORS = {
                 "delta": "a E",
             }
         ),
+        sse({"type": "error", "message": "END"}),
+    ),
+    "cohere.chat": (
+        sse({"type": "content-delta", "delta": {"message": {"content": {"text": "a E"}}}}),
         sse({"type": "error", "message": "END"}),
     ),
     "ollama.chat": (b'{"message":{"content":"a E"},"done":false}\n', b'{"error":"END"}\n'),
@@ -527,11 +534,12 @@ OWN_KEYS = {
     "ollama.generate": ("done", "done_reason", "response"),
     "llama.cpp": ("stop", "stop_type", "stopping_word", "content"),
     "tgi": ("finish_reason", "generated_tokens"),
+    "cohere.chat": ("finish_reason", "usage", "message"),
 }
 
 
-@pytest.mark.parametrize("dialect", wire.DIALECTS)
-def test_a_key_that_the_dialect_has_itself_is_no_field_for_the_stop(dialect: wire.Dialect) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_key_that_the_dialect_has_itself_is_no_field_for_the_stop(dialect: str) -> None:
     for key in OWN_KEYS[dialect]:
         with pytest.raises(
             ValueError,

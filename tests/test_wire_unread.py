@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wire_shapes import STOPS, chat, sse
+from wire_shapes import DIALECTS, STOPS, chat, sse
 
-from holdback.wire import DIALECTS, Cutter, WireError
+from holdback.wire import Cutter, WireError
 
 WHOLE = b'{"choices":[{"index":0,"message":{"content":"a END b"},"finish_reason":"stop"}]}'
 DELTA = {
@@ -28,6 +28,11 @@ FOREIGN: dict[str, Any] = {
     "ollama.chat": {"model": "m", "message": {"role": "assistant", "content": "a END b"}},
     "ollama.generate": {"model": "m", "response": "a END b", "done": False},
     "llama.cpp": {"content": "a END b", "stop": False},
+    "cohere.chat": {
+        "type": "content-delta",
+        "index": 0,
+        "delta": {"message": {"content": {"text": "a END b"}}},
+    },
     "tgi": {"index": 1, "token": {"text": "a END b", "special": False}, "generated_text": None},
 }
 
@@ -101,6 +106,16 @@ SILENT: dict[str, list[Any]] = {
         {"content": "", "stop": True, "prompt": "say END", "timings": {}},
         {"error": {"message": "x"}},
         {"prompt_progress": {"total": 3}},
+    ],
+    "cohere.chat": [
+        {"type": "message-start", "id": "1", "delta": {"message": {"content": []}}},
+        {"type": "content-start", "index": 0, "delta": {"message": {"content": {"text": ""}}}},
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"thinking": "E"}}}},
+        {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": "END"}}},
+        {"type": "tool-call-delta", "delta": {"message": {"tool_calls": {"id": "1"}}}},
+        {"type": "citation-start", "delta": {"message": {"citations": {"text": "END"}}}},
+        {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": {}}},
+        {"id": "1", "message": "too many requests"},
     ],
     "tgi": [
         {"index": 1, "token": {"id": 2, "text": "</s>", "special": True}, "generated_text": "x"},

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from wire_shapes import STOPS
+from wire_shapes import DIALECTS, STOPS
 
-from holdback import wire
 from holdback.wire import Cutter, WireError
 
 # --- whole answers
@@ -37,6 +36,39 @@ BODIES: dict[str, tuple[Any, Any]] = {
                     "stop_reason": "END",
                 }
             ],
+            "usage": {"t": 1},
+        },
+    ),
+    "cohere.chat": (
+        {
+            "id": "x",
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "END"},
+                    {"type": "text", "text": "a END b"},
+                    {"type": "text", "text": "c"},
+                ],
+                "tool_calls": [{"id": "1"}],
+                "citations": [{"start": 6, "end": 7, "text": "b"}],
+            },
+            "finish_reason": "COMPLETE",
+            "logprobs": [{"text": "a END b", "token_ids": [1], "logprobs": [-1]}],
+            "usage": {"t": 1},
+        },
+        {
+            "id": "x",
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "END"},
+                    {"type": "text", "text": "a "},
+                ],
+                "tool_calls": None,
+                "citations": None,
+            },
+            "finish_reason": "STOP_SEQUENCE",
+            "logprobs": None,
             "usage": {"t": 1},
         },
     ),
@@ -156,7 +188,7 @@ BODIES: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("dialect", wire.DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_whole_answer_is_cut_in_place(dialect: str) -> None:
     before, after = BODIES[dialect]
     for spacing in ((",", ":"), (", ", " : ")):

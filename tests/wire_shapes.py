@@ -11,6 +11,18 @@ from holdback.wire import Cutter
 STOPS = ["END", "\n\nUser:"]
 
 
+def _dialects() -> list[str]:
+    try:
+        Cutter("?")
+    except ValueError as error:
+        return str(error).split("there are ")[1].split(", ")
+    raise AssertionError("a dialect of that name")
+
+
+DIALECTS = _dialects()
+"""All dialects that the compiled cutter knows."""
+
+
 def sse(*events: Any, end: str = "\n", prefix: str = "data: ") -> bytes:
     """Events as a server sends them; a dict with a `type` gets an `event:` line if it is one of
     Anthropic's or the Responses API's.

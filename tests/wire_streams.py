@@ -155,7 +155,7 @@ class Writer:
     def __init__(self, dialect: str, noise: Random, line_end: str) -> None:
         self.dialect, self.noise, self.end = dialect, noise, line_end
         self.lines = dialect.startswith("ollama")
-        self.named = dialect in ("anthropic.messages", "openai.responses")
+        self.named = dialect in ("anthropic.messages", "openai.responses", "cohere.chat")
         self.prefix = noise.choice(["data: ", "data: ", "data:"])
 
     def frame(self, data: Any) -> Frame:
@@ -480,6 +480,37 @@ def anthropic(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) ->
     return made
 
 
+def cohere(blocks: list[tuple[str, list[str]]], noise: Random, ends: bool) -> list[Json]:
+    """A message of text and thinking blocks, citations and calls."""
+    made: list[Json] = []
+    if noise.random() < 0.8:
+        made.append({"type": "message-start", "id": "x", "delta": {"message": {"content": []}}})
+    for index, (kind, deltas) in enumerate(blocks):
+        if kind == "tool_use":
+            plan = {"message": {"tool_plan": "".join(deltas)}}
+            made.append({"type": "tool-plan-delta", "delta": plan})
+            made.append({"type": "tool-call-start", "index": index, "delta": {"message": {}}})
+            continue
+        first: Json = {"type": kind, kind: noise.choice(["", "", "a"]) if kind == "text" else ""}
+        start = {"message": {"content": first}}
+        if noise.random() < 0.8:
+            made.append({"type": "content-start", "index": index, "delta": start})
+        for text in deltas:
+            content = {"message": {"content": {kind: text}}}
+            more = {"logprobs": {"text": text}} if noise.random() < 0.2 else {}
+            made.append({"type": "content-delta", "index": index, "delta": content, **more})
+        if noise.random() < 0.2:
+            made.append({"type": "citation-start", "index": 0, "delta": {"message": {}}})
+        if noise.random() < 0.9:
+            made.append({"type": "content-end", "index": index})
+    if noise.random() < 0.15:
+        made.insert(noise.randint(0, len(made)), {"type": "error", "message": "END"})
+    if ends:
+        delta = {"finish_reason": noise.choice(["COMPLETE", "MAX_TOKENS", "STOP_SEQUENCE"])}
+        made.append({"type": "message-end", "delta": delta})
+    return made
+
+
 def responses(
     blocks: list[tuple[str, list[str]]], noise: Random, ends: bool, logprobs: bool
 ) -> list[Json]:
@@ -591,11 +622,12 @@ def event_cases(draw: st.DrawFn, dialect: str) -> Case:
     blocks = [(kind, cut_up(text, noise)) for kind, text in zip(kinds, texts, strict=True)]
     ends = draw(st.booleans())
     logprobs = draw(st.booleans())
-    made = (
-        anthropic(blocks, noise, ends)
-        if writer.dialect == "anthropic.messages"
-        else responses(blocks, noise, ends, logprobs)
-    )
+    if dialect == "openai.responses":
+        made = responses(blocks, noise, ends, logprobs)
+    else:
+        made = {"anthropic.messages": anthropic, "cohere.chat": cohere}[dialect](
+            blocks, noise, ends
+        )
     frames = []
     for data in made:
         if noise.random() < 0.1:

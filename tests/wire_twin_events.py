@@ -449,4 +449,114 @@ class Responses(Events):
             self.ends()
 
 
-TWINS: dict[str, type[Events]] = {"anthropic.messages": Anthropic, "openai.responses": Responses}
+class Cohere(Events):
+    """`content-delta`, with text in `delta.message.content`."""
+
+    def __init__(self, stops: list[str], options: Options) -> None:
+        super().__init__(stops, options)
+        self.closed = False
+
+    def read(self, frame: Frame, data: Json) -> None:
+        kind = data["type"]
+        if kind in ("content-start", "content-delta"):
+            if not self.matched:
+                self.block(frame, data)
+            return
+        if kind == "content-end":
+            if self.matched:
+                if self.matched[0][1] != data["index"] or self.closed:
+                    return
+            else:
+                for key in ((0, data["index"], True), (0, data["index"], False)):
+                    if key in self.lanes and (match := self.flush_lane(key, self.lanes.pop(key))):
+                        self.end(key, match)
+                        if self.ended:
+                            return
+            self.closed = True
+        elif kind == "message-end":
+            self.flush()
+            self.close()
+            if self.matched:
+                data["delta"] |= {"finish_reason": "STOP_SEQUENCE"} | self.field()
+            self.ended = True
+        elif kind == "error":
+            if self.options.on_error == "drop":
+                for lane in self.lanes.values():
+                    lane.drop()
+            self.flush()
+        elif self.matched and kind.startswith(("tool-", "citation-")):
+            return
+        self.put(frame, data)
+
+    def field(self) -> Json:
+        name = self.options.stop_field
+        return {name: self.matched[1]} if self.matched and name not in (None, "auto") else {}
+
+    def block(self, frame: Frame, data: Json) -> None:
+        content = data["delta"]["message"]["content"]
+        name = "text" if "text" in content else "thinking"
+        if not content[name] or (name == "thinking" and not self.options.cut_reasoning):
+            self.out.append(frame)
+            return
+        key = (0, data["index"], name == "thinking")
+        lane = self.lane(key)
+        touched = lane.holds
+        content[name], match = lane.feed(content[name])
+        if "logprobs" in data and (touched or lane.holds or match):
+            data["logprobs"] = None
+        if lane.holds:
+            self.patterns[key] = frame
+        self.put(frame, data, touched or lane.holds)
+        if match:
+            self.end(key, match)
+
+    def note(self, key: Key, match: Any) -> None:
+        lane = self.lanes.get(key) or Lane(self.stops, self.options, 0)
+        self.matched, self.closed = (key, match.stop, lane), False
+        self.record(key, lane, match)
+
+    def end(self, key: Key, match: Any) -> None:
+        self.note(key, match)
+        self.lanes = {}
+        if self.options.on_match == "cancel":
+            self.ends()
+
+    def close(self) -> None:
+        if self.matched and not self.closed:
+            self.own({"type": "content-end", "index": self.matched[0][1]})
+            self.closed = True
+
+    def ends(self) -> None:
+        self.close()
+        delta = {"finish_reason": "STOP_SEQUENCE"} | self.field()
+        self.own({"type": "message-end", "delta": delta})
+        self.ended = self.cut = True
+
+    def flush_lane(self, key: Key, lane: Lane) -> Any:
+        if not lane.holds:
+            return None
+        text, match = lane.flush()
+        made = copy.deepcopy(self.patterns[key].data)
+        made["delta"]["message"]["content"]["thinking" if key[2] else "text"] = text
+        if "logprobs" in made:
+            made["logprobs"] = None
+        self.own(made)
+        return match
+
+    def flush(self) -> None:
+        for key, lane in self.lanes.items():
+            if match := self.flush_lane(key, lane):
+                self.note(key, match)
+        self.lanes = {}
+
+    def finish(self) -> None:
+        self.flush()
+        if self.matched and not self.ended:
+            self.ends()
+
+
+TWINS: dict[str, type[Events]] = {
+    "anthropic.messages": Anthropic,
+    "openai.responses": Responses,
+    "cohere.chat": Cohere,
+}

@@ -23,6 +23,13 @@ pub(super) enum Part {
     Border,
 }
 
+impl Part {
+    /// The part that a block is.
+    pub(super) fn of(reasoning: bool) -> Self {
+        if reasoning { Self::Reasoning } else { Self::Content }
+    }
+}
+
 /// Whether a frame is one of the dialect's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {

@@ -37,7 +37,7 @@ pub(crate) fn recorded() -> Vec<Recorded> {
                 .unwrap(),
         })
         .collect();
-    assert_eq!(recorded.len(), 39);
+    assert_eq!(recorded.len(), 43);
     recorded
 }
 
@@ -82,7 +82,12 @@ pub(crate) fn read(dialect: &str, body: &[u8]) -> Answer {
     let mut answer = Answer {
         names_stop: !matches!(
             dialect,
-            "gemini" | "ollama.chat" | "ollama.generate" | "tgi" | "openai.responses"
+            "gemini"
+                | "ollama.chat"
+                | "ollama.generate"
+                | "tgi"
+                | "openai.responses"
+                | "cohere.chat"
         ),
         ..Answer::default()
     };
@@ -171,6 +176,15 @@ impl Answer {
                     self.usage = Some(event["usage"].clone());
                 }
                 "message_stop" => self.ended = true,
+                _ => {}
+            },
+            "cohere.chat" => match event["type"].as_str().unwrap() {
+                "content-delta" => self.say(&event["delta"]["message"]["content"]["text"]),
+                "message-end" => {
+                    self.reason(&event["delta"]["finish_reason"], &["STOP_SEQUENCE"]);
+                    self.usage = Some(event["delta"]["usage"].clone());
+                    self.ended = true;
+                }
                 _ => {}
             },
             "gemini" => {

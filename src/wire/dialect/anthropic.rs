@@ -231,12 +231,7 @@ impl Engine for Anthropic {
             self.edits.delete(Span { start: span.end, end: list.end - 1 });
             name_stop(event.json, &whole, &stop, &mut self.edits);
             add_field(cx, whole.stop_sequence.or(whole.stop_reason), &stop, &mut self.edits);
-            cx.record(
-                0,
-                Some(index),
-                if reasoning { Part::Reasoning } else { Part::Content },
-                matched,
-            );
+            cx.record(0, Some(index), Part::of(reasoning), matched);
             break;
         }
         cx.sink.edited(event, &mut self.edits);
@@ -356,7 +351,7 @@ impl Anthropic {
         text::encode_stop(cx.set, matched.index, &mut stop);
         self.matched = Some((index, stop));
         self.block_closed = false;
-        cx.record(0, Some(index), if reasoning { Part::Reasoning } else { Part::Content }, matched);
+        cx.record(0, Some(index), Part::of(reasoning), matched);
         self.blocks.open.clear();
         if cx.options.on_match == OnMatch::Cancel {
             self.end_drained(cx, after);
@@ -399,12 +394,7 @@ impl Anthropic {
                 let mut stop = Vec::new();
                 text::encode_stop(cx.set, matched.index, &mut stop);
                 self.matched = Some((index, stop));
-                cx.record(
-                    0,
-                    Some(index),
-                    if reasoning { Part::Reasoning } else { Part::Content },
-                    matched,
-                );
+                cx.record(0, Some(index), Part::of(reasoning), matched);
             }
         }
     }

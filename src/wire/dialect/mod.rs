@@ -17,6 +17,7 @@ use super::framing::Framing;
 use super::json::{Cursor, JsonResult, Kind, once};
 
 mod anthropic;
+mod cohere;
 mod gemini;
 mod llama_cpp;
 mod ollama;
@@ -114,6 +115,8 @@ dialects! {
     LlamaCpp => llama_cpp::DIALECT,
     /// `tgi`: `/generate_stream` of text-generation-inference.
     Tgi => tgi::DIALECT,
+    /// `cohere.chat`: `/v2/chat`.
+    CohereChat => cohere::DIALECT,
 }
 
 impl Dialect {

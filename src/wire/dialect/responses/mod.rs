@@ -217,12 +217,7 @@ impl Engine for Responses {
                     self.edits.replace(whole, &matched.emitted);
                 }
                 complete(cx, json, &response, &matched.stop, &mut self.edits);
-                cx.record(
-                    key.0,
-                    Some(key.1),
-                    if reasoning { Part::Reasoning } else { Part::Content },
-                    found,
-                );
+                cx.record(key.0, Some(key.1), Part::of(reasoning), found);
                 break 'items;
             }
         }
@@ -419,12 +414,7 @@ impl Responses {
         for mut block in std::mem::take(&mut self.blocks.open) {
             if let Some(matched) = self.flush_block(cx, &mut block) {
                 let (output, content, reasoning) = block.key;
-                cx.record(
-                    output,
-                    Some(content),
-                    if reasoning { Part::Reasoning } else { Part::Content },
-                    matched,
-                );
+                cx.record(output, Some(content), Part::of(reasoning), matched);
             }
         }
     }
@@ -464,12 +454,7 @@ impl Responses {
         let (emitted, decoded_out) = self.blocks.close(key).map_or((Vec::new(), 0), |block| {
             (block.stream.emitted().to_vec(), block.stream.decoded_out())
         });
-        cx.record(
-            output,
-            Some(content),
-            if reasoning { Part::Reasoning } else { Part::Content },
-            found,
-        );
+        cx.record(output, Some(content), Part::of(reasoning), found);
         let matched = Matched {
             output,
             content,
