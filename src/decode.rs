@@ -21,9 +21,11 @@ pub enum Errors {
     Strict,
 }
 
-/// Why a chunk was refused under [`Errors::Strict`].
+/// Why a chunk was refused. Except for [`Fault::Flushed`], only under [`Errors::Strict`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// The stream was flushed: no more text can follow.
+    Flushed,
     /// `bytes[start..end]` is not UTF-8; `bytes` begins with what had been waiting.
     Utf8 {
         /// The waiting bytes and the chunk.
@@ -33,8 +35,7 @@ pub enum Fault {
         /// Where it ends.
         end: usize,
     },
-    /// The unit at `at` of the text, counted from `waiting`, is half of a surrogate pair without
-    /// its other half.
+    /// The unit at `at` of the text, counted from `waiting`, is a lone surrogate.
     Surrogate {
         /// The high surrogate that had been waiting, if any; the text begins with it.
         waiting: Option<u16>,
@@ -46,8 +47,9 @@ pub enum Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Flushed => write!(f, "the stream was flushed: no more text can follow"),
             Self::Utf8 { start, end, .. } => write!(f, "bytes {start} to {end} are not UTF-8"),
-            Self::Surrogate { at, .. } => write!(f, "unit {at} is half of a surrogate pair"),
+            Self::Surrogate { at, .. } => write!(f, "unit {at} is a lone surrogate"),
         }
     }
 }

@@ -12,14 +12,15 @@ mod stops;
 mod stream;
 pub mod wire;
 
+pub use automaton::CodeUnit;
 #[doc(hidden)]
-pub use automaton::Paths;
-pub use automaton::Unit;
+pub use automaton::TestKnobs;
 pub use decode::{Decoded, Decoder, Errors, Fault};
 pub use error::Error;
-pub use scope::{Frozen, Include, Scope};
+pub use scope::{Include, Scope};
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
 pub use stream::{
-    Advance, ByteStream, Held, Match, Matcher, Passed, Place, Snapshot, Stream, StreamOptions,
+    Advance, ByteStream, End, Held, Match, Matcher, Place, Reader, ScopedSnapshot, Snapshot, Step,
+    Stream, StreamOptions,
 };

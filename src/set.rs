@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::automaton::{Automaton, Over, Paths};
+use crate::automaton::{Automaton, TestKnobs, UnitKind};
 use crate::error::Error;
-use crate::scope::{Include, Program, Scope};
+use crate::scope::{Include, Scope, ScopeProgram};
 use crate::stops::{Limits, StopList, Tie};
-use crate::stream::Stream;
 
 /// An immutable, compiled list of stop strings. Cloning copies a pointer.
 ///
@@ -15,11 +14,11 @@ use crate::stream::Stream;
 /// let set = holdback::StopSet::new(["</answer>", "\n\nUser:"])?;
 /// let mut stream = set.stream()?;
 /// let mut out = String::new();
-/// assert!(stream.feed("42</ans", &mut out).is_none());
+/// assert!(stream.feed("42</ans", &mut out)?.is_none());
 /// assert_eq!(out, "42");                       // `</ans` may become a stop, so it is held back
-/// let found = stream.feed("wer> and more", &mut out).unwrap();
+/// let found = stream.feed("wer> and more", &mut out)?.unwrap();
 /// assert_eq!((out.as_str(), found.index, found.start, found.end), ("42", 0, 2, 11));
-/// # Ok::<(), holdback::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct StopSet(Arc<Inner>);
@@ -28,7 +27,7 @@ pub struct StopSet(Arc<Inner>);
 struct Inner {
     list: StopList,
     tie: Tie,
-    paths: Paths,
+    knobs: TestKnobs,
     unreachable: Vec<usize>,
     /// Over characters if every stop is text, else over bytes; for an ASCII list, both.
     main: Automaton,
@@ -36,13 +35,13 @@ struct Inner {
     /// asked for.
     bytes: OnceLock<Automaton>,
     /// Compiled scopes, the one used last in front: streams of one server have one scope or a few.
-    scopes: Mutex<Vec<(ScopeKey, Arc<Program>)>>,
+    scopes: Mutex<Vec<(ScopeKey, Arc<ScopeProgram>)>>,
 }
 
 /// What a compiled scope depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScopeKey {
-    over: Over,
+    kind: UnitKind,
     include: Include,
     ignore_inside: Vec<(Vec<u8>, Vec<u8>)>,
     atomic: Vec<Vec<u8>>,
@@ -68,20 +67,20 @@ impl StopSet {
     /// Compiles a list that is already validated.
     #[must_use]
     pub fn compile(list: StopList, tie: Tie) -> Self {
-        Self::compile_forced(list, tie, Paths::default())
+        Self::compile_forced(list, tie, TestKnobs::default())
     }
 
     /// The same with fast paths switched, for tests.
     #[doc(hidden)]
     #[must_use]
-    pub fn compile_forced(mut list: StopList, tie: Tie, paths: Paths) -> Self {
+    pub fn compile_forced(mut list: StopList, tie: Tie, knobs: TestKnobs) -> Self {
         list.trim();
-        let over = if list.is_text() { Over::Characters } else { Over::Bytes };
-        let (main, unreachable) = Automaton::new(&list, over, tie, paths);
+        let kind = if list.is_text() { UnitKind::Characters } else { UnitKind::Bytes };
+        let (main, unreachable) = Automaton::new(&list, kind, tie, knobs);
         Self(Arc::new(Inner {
             list,
             tie,
-            paths,
+            knobs,
             unreachable,
             main,
             bytes: OnceLock::new(),
@@ -125,21 +124,13 @@ impl StopSet {
         size_of::<Inner>() + self.0.list.heap_bytes() + self.0.main.heap_bytes() + bytes + scopes
     }
 
-    /// A stream of text with the default options: one response.
-    ///
-    /// # Errors
-    /// When a stop was given as bytes, naming it.
-    pub fn stream(&self) -> Result<Stream, Error> {
-        Stream::new(self.clone(), &crate::stream::StreamOptions::default())
-    }
-
     /// The compiled form of a scope, shared with other streams of the same one.
     pub(crate) fn program(
         &self,
-        over: Over,
+        kind: UnitKind,
         include: &Include,
         scope: &Scope,
-    ) -> Result<Arc<Program>, Error> {
+    ) -> Result<Arc<ScopeProgram>, Error> {
         // Not part of the key, so it is looked at whether or not the rest is known.
         if scope.start_inside && scope.ignore_inside.is_empty() {
             return Err(Error::option(
@@ -147,7 +138,7 @@ impl StopSet {
             ));
         }
         let same = |key: &ScopeKey| {
-            key.over == over
+            key.kind == kind
                 && key.include == *include
                 && key.ignore_inside == scope.ignore_inside
                 && key.atomic == scope.atomic
@@ -163,9 +154,9 @@ impl StopSet {
         }
         // Compiled outside the lock: another thread may do the same, which costs it a moment and
         // nothing else.
-        let program = Arc::new(Program::new(self, over, include, scope)?);
+        let program = Arc::new(ScopeProgram::new(&self.0.list, self.0.tie, kind, include, scope)?);
         let (ignore_inside, atomic) = (scope.ignore_inside.clone(), scope.atomic.clone());
-        let key = ScopeKey { over, include: include.clone(), ignore_inside, atomic };
+        let key = ScopeKey { kind, include: include.clone(), ignore_inside, atomic };
         let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         if !scopes.iter().any(|(key, _)| same(key)) {
             scopes.insert(0, (key, program.clone()));
@@ -183,11 +174,11 @@ impl StopSet {
 
     /// The automaton for text or for raw bytes.
     #[inline]
-    pub(crate) fn automaton(&self, over: Over) -> &Automaton {
-        let Inner { list, tie, paths, main, bytes, .. } = &*self.0;
-        if over == Over::Characters || list.is_ascii() || !list.is_text() {
+    pub(crate) fn automaton(&self, kind: UnitKind) -> &Automaton {
+        let Inner { list, tie, knobs, main, bytes, .. } = &*self.0;
+        if kind == UnitKind::Characters || list.is_ascii() || !list.is_text() {
             return main;
         }
-        bytes.get_or_init(|| Automaton::new(list, Over::Bytes, *tie, *paths).0)
+        bytes.get_or_init(|| Automaton::new(list, UnitKind::Bytes, *tie, *knobs).0)
     }
 }

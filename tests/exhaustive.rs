@@ -9,10 +9,10 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
+use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, TestKnobs, Tie};
 use twin::{Seen, Twin};
 
-const COMPACT: Paths = Paths { dense_bytes: Some(0), no_filter: true };
+const COMPACT: TestKnobs = TestKnobs { dense_bytes: Some(0), no_filter: true };
 const LONGEST_TEXT: usize = 8;
 
 struct Walk<'a> {
@@ -46,8 +46,8 @@ impl Walk<'_> {
         let advance = next.advance(&self.text[fed..]);
         let released = next.released(held, advance.released).to_vec();
         let emitted = emitted + advance.released + advance.passed;
-        let matched = advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
-        if let Some(found) = &advance.matched {
+        let matched = next.matched().map(|m| (m.index, m.start as usize, m.end as usize));
+        if let Some(found) = next.matched() {
             let before = self.ends.iter().filter(|&&end| end as u64 <= found.start).count();
             assert_eq!(
                 (found.start_chunk, found.end_chunk),
@@ -110,7 +110,7 @@ fn lists(tie: Tie) -> Vec<Vec<&'static str>> {
     lists
 }
 
-fn run(tie: Tie, include_stop: bool, paths: Paths) {
+fn run(tie: Tie, include_stop: bool, paths: TestKnobs) {
     let (mut sets, mut nodes) = (0, 0);
     for stops in lists(tie) {
         let mut list = StopList::new(Limits::default());
@@ -144,7 +144,7 @@ fn run(tie: Tie, include_stop: bool, paths: Paths) {
 
 #[test]
 fn longest() {
-    run(Tie::Longest, false, Paths::default());
+    run(Tie::Longest, false, TestKnobs::default());
 }
 
 #[test]
@@ -154,12 +154,12 @@ fn longest_compact() {
 
 #[test]
 fn longest_included() {
-    run(Tie::Longest, true, Paths::default());
+    run(Tie::Longest, true, TestKnobs::default());
 }
 
 #[test]
 fn first() {
-    run(Tie::First, false, Paths::default());
+    run(Tie::First, false, TestKnobs::default());
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn longest_included_compact() {
 
 #[test]
 fn first_included() {
-    run(Tie::First, true, Paths::default());
+    run(Tie::First, true, TestKnobs::default());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, Paths, StopList, StopSet, StreamOptions, Tie};
+use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, TestKnobs, Tie};
 use twin::{Seen, Twin};
 
 /// xorshift64*: small, seeded, good enough to pick letters.
@@ -58,7 +58,7 @@ fn case(seed: u64) -> u64 {
     let set = StopSet::compile_forced(
         list,
         tie,
-        Paths {
+        TestKnobs {
             dense_bytes: [None, Some(0), Some(64)][dice.below(3)],
             no_filter: dice.below(2) == 0,
         },
@@ -80,8 +80,7 @@ fn case(seed: u64) -> u64 {
             let narrow: Vec<u32> = text[fed..to].iter().map(|&c| c.into()).collect();
             let advance = stream.advance(&narrow);
             emitted += advance.released + advance.passed;
-            let matched =
-                advance.matched.as_ref().map(|m| (m.index, m.start as usize, m.end as usize));
+            let matched = stream.matched().map(|m| (m.index, m.start as usize, m.end as usize));
             let seen = Seen { emitted, held: stream.held_len(), matched };
             assert_eq!(
                 seen,
@@ -146,7 +145,8 @@ fn long_case(seed: u64) {
         for stop in &twin.stops {
             list.push(&stop.iter().collect::<String>()).unwrap();
         }
-        let paths = Paths { dense_bytes: [None, Some(0)][usize::from(seed % 3 == 0)], no_filter };
+        let paths =
+            TestKnobs { dense_bytes: [None, Some(0)][usize::from(seed % 3 == 0)], no_filter };
         StopSet::compile_forced(list, tie, paths)
     };
     let options = StreamOptions::default();
@@ -173,7 +173,7 @@ fn long_case(seed: u64) {
         );
         assert_eq!(fast.snapshot(), slow.snapshot(), "seed {seed}");
         fed = to;
-        if let Some(found) = advance.matched {
+        if let Some(found) = fast.matched() {
             let expected = twin.find(&text).expect("a match that is there");
             assert_eq!(
                 (found.index, found.start as usize, found.end as usize),

@@ -21,11 +21,21 @@ ROOT = Path(__file__).parent.parent
 RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
 
-# From the ground up; a module may use its own layer and those before it. A set makes streams, a
-# stream keeps its set, and the set keeps what was compiled for the scopes of its streams, so these
-# three share a layer.
-LAYERS = [{"error"}, {"stops"}, {"automaton"}, {"decode"}, {"set", "scope", "stream"}, {"wire"}]
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+# From the ground up; a module may use itself and those before it.
+LAYERS = ["error", "stops", "automaton", "scope", "set", "decode", "stream", "wire"]
+RANK = {module: rank for rank, module in enumerate(LAYERS)}
+
+# The binding, likewise. A set makes streams and a stream keeps its set: the one honest circle.
+BINDING = [
+    {"gil", "try_cell", "text"},
+    {"error"},
+    {"options", "stop_match"},
+    {"state"},
+    {"fast_path", "feed_many", "pickle", "truncate", "arrow"},
+    {"stop_set", "stop_stream"},
+    {"batch", "cache", "meth_o", "wire"},
+]
+BINDING_RANK = {module: rank for rank, layer in enumerate(BINDING) for module in layer}
 
 # The only homes of `unsafe`: SIMD in the start filter, and in the binding Python's string storage,
 # the guard around a stream's state, the raw method entry and the C interface of Arrow. All other
@@ -33,8 +43,8 @@ RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 MAY_BE_UNSAFE = {
     "automaton/filter.rs",
     "python/text.rs",
-    "python/exclusive.rs",
-    "python/entry.rs",
+    "python/try_cell.rs",
+    "python/meth_o.rs",
     "python/arrow/abi.rs",
     "python/arrow/rows.rs",
 }
@@ -59,7 +69,7 @@ def code_of(path: Path) -> str:
 
 def top_module(path: Path) -> str:
     """The part of the crate a file belongs to: `decode` for decode.rs, `stream` for
-    stream/marks.rs.
+    stream/plain.rs.
     """
     return path.relative_to(RUST).parts[0].removesuffix(".rs")
 
@@ -83,7 +93,7 @@ def crate_paths(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", rust_files(), ids=relative)
 def test_every_rust_module_has_its_place(path: Path) -> None:
-    known = top_module(path) in {"lib", "python"} | RANK.keys()
+    known = top_module(path) in {"lib", "python", *LAYERS}
     assert known, f"{relative(path)}: give it a layer, here and in docs/architecture.md"
 
 
@@ -97,6 +107,21 @@ def test_a_core_module_uses_earlier_ones_only_and_nothing_of_python(path: Path) 
     broken = [used for used in crate_paths(path) if used == "python" or RANK[used] > own]
     assert not broken, f"{relative(path)} uses {broken}, which come later"
     assert not re.search(r"\bpyo3\b", code_of(path)), f"{relative(path)} names pyo3"
+
+
+@pytest.mark.parametrize("path", rust_files("python"), ids=relative)
+def test_the_binding_stands_in_layers_too(path: Path) -> None:
+    if path == RUST / "python" / "mod.rs":
+        return
+    own = path.relative_to(RUST / "python").parts[0].removesuffix(".rs")
+    assert own in BINDING_RANK, f"{relative(path)}: give it a layer here"
+    deep = len(path.relative_to(RUST / "python").parts) > 1 and path.name != "mod.rs"
+    pattern = r"\b(?:super::super|crate::python)::(\w+)" if deep else r"\bsuper::(\w+)"
+    for used in re.findall(pattern, code_of(path)):
+        if used in BINDING_RANK and used != own:
+            lower = BINDING_RANK[used] < BINDING_RANK[own]
+            classes = {used, own} == {"stop_set", "stop_stream"}
+            assert lower or classes, f"{relative(path)} uses {used}, which does not come earlier"
 
 
 def test_the_crate_root_knows_python_only_behind_its_feature() -> None:

@@ -1,7 +1,7 @@
 //! Streams with arming, regions and whole markers. No oracle here: what must hold for any cutting,
 //! and after any snapshot.
 
-use holdback::{Frozen, Include, Matcher, Place, Scope, Snapshot, StopSet, StreamOptions};
+use holdback::{Include, Matcher, Place, Scope, ScopedSnapshot, Snapshot, StopSet, StreamOptions};
 
 use super::few_letters;
 
@@ -129,12 +129,12 @@ pub fn snapshot(data: &[u8]) {
             0 => forged.seen = number(&mut fields),
             1 => forged.chunks = number(&mut fields),
             2 => {
-                forged.marks =
+                forged.chunk_index =
                     (number(&mut fields), vec![(number(&mut fields), number(&mut fields))]);
             }
             3 => forged.place = Place::Plain(fields.word(6).into_bytes()),
             4 => {
-                forged.place = Place::Scoped(Frozen {
+                forged.place = Place::Scoped(ScopedSnapshot {
                     window: fields.word(6).into_bytes(),
                     region: (fields.byte() % 2 == 0).then(|| usize::from(fields.byte())),
                     armed_after: (fields.byte() % 2 == 0).then(|| number(&mut fields)),

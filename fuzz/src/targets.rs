@@ -18,8 +18,8 @@ pub use scope::{scope, snapshot};
 pub use wire::wire;
 
 use holdback::{
-    ByteStream, Decoded, Decoder, Errors, Limits, Matcher, Paths, StopList, StopSet, Stream,
-    StreamOptions, Tie,
+    ByteStream, Decoded, Decoder, Errors, Limits, Matcher, StopList, StopSet, Stream,
+    StreamOptions, TestKnobs, Tie,
 };
 use twin::{Seen, Twin};
 
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
         let twin = Twin { stops, tie, include_stop: flags & 2 != 0 };
         let mut list = StopList::new(Limits::default());
         twin.stops.iter().for_each(|stop| push(&mut list, stop));
-        let paths = Paths {
+        let paths = TestKnobs {
             dense_bytes: [None, Some(0), Some(64), None][usize::from(flags >> 2 & 3)],
             no_filter: flags & 16 != 0,
         };
@@ -134,7 +134,7 @@ pub fn core(data: &[u8]) {
             }
         };
         emitted += advance.released + advance.passed;
-        let matched = advance.matched.map(|m| (m.index, m.start as usize, m.end as usize));
+        let matched = matcher.matched().map(|m| (m.index, m.start as usize, m.end as usize));
         case.expect(&Seen { emitted, held: matcher.held_len(), matched }, &text);
         if matched.is_some() {
             return;
@@ -152,8 +152,10 @@ pub fn bytes(data: &[u8]) {
     for chunk in case.rest.split_inclusive(|byte| byte & 4 != 0) {
         let chunk: Vec<u8> = chunk.iter().map(|byte| byte & 0x83).collect();
         text.extend(chunk.iter().map(|&byte| char::from(byte)));
-        let matched =
-            stream.feed(&chunk, &mut out).map(|m| (m.index, m.start as usize, m.end as usize));
+        let matched = stream
+            .feed(&chunk, &mut out)
+            .expect("it was not flushed")
+            .map(|m| (m.index, m.start as usize, m.end as usize));
         case.expect(&Seen { emitted: out.len(), held: stream.held().len(), matched }, &text);
         assert!(
             out.iter().zip(&text).all(|(&byte, &letter)| char::from(byte) == letter),
@@ -185,7 +187,7 @@ pub fn text(data: &[u8]) {
         }
         assert!(whole.starts_with(&out), "emitted text is the text");
     }
-    matched = matched.or_else(|| stream.flush(&mut out));
+    matched = matched.or(stream.flush(&mut out).expect("what waits is replaced"));
     let (emitted, expected) = match case.twin.find(&letters) {
         Some((_, start, end)) => {
             (if case.twin.include_stop { end } else { start }, case.twin.find(&letters))
@@ -200,7 +202,7 @@ pub fn text(data: &[u8]) {
     );
     assert_eq!(out, letters[..emitted].iter().collect::<String>(), "{raw:?} {:?}", case.twin.stops);
     let mut more = String::new();
-    stream.flush(&mut more);
+    assert_eq!(stream.flush(&mut more), Ok(None));
     assert_eq!(more, "", "a second flush gives nothing");
 }
 

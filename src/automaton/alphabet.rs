@@ -7,7 +7,7 @@
 //! same thing.
 #![forbid(unsafe_code)]
 
-use super::unit::Unit;
+use super::unit::CodeUnit;
 
 /// Class 0: a unit that stands in no stop.
 pub(crate) const OTHER: u32 = 0;
@@ -64,7 +64,7 @@ impl Alphabet {
 
     /// The class of `unit`, or [`OTHER`].
     #[inline]
-    pub(crate) fn class<U: Unit>(&self, unit: U) -> u32 {
+    pub(crate) fn class<U: CodeUnit>(&self, unit: U) -> u32 {
         let code = unit.code();
         match self.narrow.get(code as usize) {
             Some(&class) => u32::from(class),

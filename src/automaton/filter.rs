@@ -14,7 +14,7 @@
 
 use crate::stops::StopList;
 
-use super::Over;
+use super::UnitKind;
 
 /// Units of a fingerprint.
 pub(super) const WIDTH: usize = 4;
@@ -39,11 +39,11 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The filter of a list; `None` where it would not pay.
-    pub(super) fn new(stops: &StopList, over: Over) -> Option<Self> {
+    pub(super) fn new(stops: &StopList, kind: UnitKind) -> Option<Self> {
         let mut short: Vec<Vec<u8>> = Vec::new();
         let mut whole: Vec<[u8; WIDTH]> = Vec::new();
         for stop in stops.iter() {
-            let units: Vec<u8> = over.units(stop).take(WIDTH).map(narrow).collect();
+            let units: Vec<u8> = kind.units(stop).take(WIDTH).map(narrow).collect();
             match <[u8; WIDTH]>::try_from(units) {
                 Ok(units) => whole.push(units),
                 Err(units) => short.push(units),
@@ -242,8 +242,8 @@ mod tests {
             for stop in &stops {
                 list.push_bytes(stop).unwrap();
             }
-            let vector = Filter::new(&list, Over::Bytes).unwrap();
-            let scalar = Filter::new(&list, Over::Bytes).unwrap().scalar();
+            let vector = Filter::new(&list, UnitKind::Bytes).unwrap();
+            let scalar = Filter::new(&list, UnitKind::Bytes).unwrap().scalar();
             let mut from = 0;
             while let Some(at) = vector.find(&text, from) {
                 assert_eq!(Some(at), scalar.find(&text, from));
@@ -268,9 +268,9 @@ mod tests {
     fn a_list_too_long_to_filter_has_no_filter() {
         let mut list = StopList::new(Limits::default());
         (0..=MOST).for_each(|i| list.push(&format!("{i:05}")).unwrap());
-        assert!(Filter::new(&list, Over::Characters).is_some());
+        assert!(Filter::new(&list, UnitKind::Characters).is_some());
         (0..=MOST).for_each(|i| list.push(&format!("{:04x}", i + 0x4000)).unwrap());
-        assert!(Filter::new(&list, Over::Characters).is_none());
-        assert!(Filter::new(&StopList::new(Limits::default()), Over::Characters).is_none());
+        assert!(Filter::new(&list, UnitKind::Characters).is_none());
+        assert!(Filter::new(&StopList::new(Limits::default()), UnitKind::Characters).is_none());
     }
 }

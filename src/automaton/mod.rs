@@ -26,7 +26,7 @@ pub(crate) use alphabet::Alphabet;
 pub(crate) use scan::LONG;
 pub(crate) use table::{MATCH, Table};
 pub(crate) use trie::{NONE, Patterns, Trie, depth};
-pub use unit::Unit;
+pub use unit::CodeUnit;
 
 use std::sync::OnceLock;
 
@@ -37,11 +37,11 @@ use crate::stops::{Limits, StopList, Tie};
 pub(crate) struct Automaton {
     alphabet: Alphabet,
     table: Table,
-    sample: Sample,
-    levels: Vec<u32>,
+    representative: Representative,
+    depth_starts: Vec<u32>,
     /// Where states of depth 2 and of depth 3 begin, for the start filter.
-    second: u32,
-    third: u32,
+    depth2: u32,
+    depth3: u32,
     /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched
     /// off.
     filter: OnceLock<Option<filter::Filter>>,
@@ -49,7 +49,7 @@ pub(crate) struct Automaton {
 
 /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
 #[derive(Debug)]
-struct Sample {
+struct Representative {
     /// Of the nodes that have a dense row, where text nearly always is.
     shallow: Vec<u32>,
     /// The leaves behind them, ascending, and their stops: a node there has the stop of the first
@@ -58,7 +58,7 @@ struct Sample {
     stops: Vec<u32>,
 }
 
-impl Sample {
+impl Representative {
     fn new(mut all: Vec<u32>, leaves: &[bool], table: &Table) -> Self {
         let rows = table.rows() as usize;
         let behind = leaves.iter().zip(0..).skip(rows).filter(|(leaf, _)| **leaf);
@@ -92,7 +92,7 @@ impl Sample {
 /// same answers.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Paths {
+pub struct TestKnobs {
     /// Bytes of the dense part of the table at the most; 0 forces the compact form.
     pub dense_bytes: Option<usize>,
     /// Walk every unit of long text.
@@ -101,12 +101,12 @@ pub struct Paths {
 
 /// What the units of an automaton are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum UnitKind {
     Characters,
     Bytes,
 }
 
-impl Over {
+impl UnitKind {
     /// Bytes of the first `count` units of `text`; nothing behind them is looked at.
     pub(crate) fn prefix_len(self, text: &[u8], count: usize) -> usize {
         match self {
@@ -131,65 +131,74 @@ impl Over {
 
 impl Automaton {
     /// Compiles markers, every one of which is a legal stop.
-    pub(crate) fn of_markers<'a>(markers: impl Iterator<Item = &'a [u8]>, over: Over) -> Self {
+    pub(crate) fn of_markers<'a>(markers: impl Iterator<Item = &'a [u8]>, kind: UnitKind) -> Self {
         let mut list = StopList::new(Limits { max_stops: usize::MAX, max_bytes: usize::MAX });
         for marker in markers {
             let pushed = list.push_bytes(marker);
             debug_assert!(pushed.is_ok(), "markers are validated before");
         }
-        Self::new(&list, over, Tie::Longest, Paths::default()).0
+        Self::new(&list, kind, Tie::Longest, TestKnobs::default()).0
     }
 
     /// Compiles `stops`; gives the automaton and the indices of unreachable stops, ascending.
-    pub(crate) fn new(stops: &StopList, over: Over, tie: Tie, paths: Paths) -> (Self, Vec<usize>) {
+    pub(crate) fn new(
+        stops: &StopList,
+        kind: UnitKind,
+        tie: Tie,
+        knobs: TestKnobs,
+    ) -> (Self, Vec<usize>) {
         // For ASCII, bytes are characters.
-        let over = if stops.is_ascii() { Over::Bytes } else { over };
-        let (alphabet, patterns) = match over {
-            Over::Bytes => Patterns::of_bytes(stops.arena(), stops.ends()),
-            Over::Characters => compile_patterns(stops.iter(), stops.arena().len(), over),
+        let kind = if stops.is_ascii() { UnitKind::Bytes } else { kind };
+        let (alphabet, patterns) = match kind {
+            UnitKind::Bytes => Patterns::of_bytes(stops.arena(), stops.ends()),
+            UnitKind::Characters => compile_patterns(stops.iter(), stops.arena().len(), kind),
         };
         let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
         // A stop behind the end of another was pruned on the way; one with another inside must be
         // taken out.
         let mut trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
-        let (sample, levels) = (std::mem::take(&mut trie.sample), std::mem::take(&mut trie.levels));
+        let (representative, depth_starts) =
+            (std::mem::take(&mut trie.representative), std::mem::take(&mut trie.depth_starts));
         let leaves: Vec<bool> = trie.first_child.windows(2).map(|w| w[0] == w[1]).collect();
-        let table = Table::new(trie, &alphabet, paths.dense_bytes, |node| leaves[node as usize]);
-        let sample = Sample::new(sample, &leaves, &table);
+        let table = Table::new(trie, &alphabet, knobs.dense_bytes, |node| leaves[node as usize]);
+        let representative = Representative::new(representative, &leaves, &table);
         let unreachable =
             dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
-        let level = |depth: usize| table.state(levels[depth.min(levels.len() - 1)]);
-        let (second, third) = (level(2), level(3));
-        let filter = if paths.no_filter { OnceLock::from(None) } else { OnceLock::new() };
-        (Self { alphabet, table, sample, levels, second, third, filter }, unreachable)
+        let level = |depth: usize| table.state(depth_starts[depth.min(depth_starts.len() - 1)]);
+        let (depth2, depth3) = (level(2), level(3));
+        let filter = if knobs.no_filter { OnceLock::from(None) } else { OnceLock::new() };
+        (
+            Self { alphabet, table, representative, depth_starts, depth2, depth3, filter },
+            unreachable,
+        )
     }
 
     /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how
     /// many units were read.
     #[inline]
-    pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn walk<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
         self.table.walk(&self.alphabet, state, units)
     }
 
     /// How many units `state` stands for.
     #[inline]
     pub(crate) fn depth(&self, state: u32) -> u32 {
-        depth(&self.levels, self.table.node(state))
+        depth(&self.depth_starts, self.table.node(state))
     }
 
     /// A stop that begins with what `state` stands for; the stop that ends there if `state` has
     /// [`MATCH`].
     #[inline]
     pub(crate) fn stop(&self, state: u32) -> usize {
-        self.sample.stop(&self.table, self.table.node(state)) as usize
+        self.representative.stop(&self.table, self.table.node(state)) as usize
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.alphabet.heap_bytes()
             + self.table.heap_bytes()
-            + self.sample.heap_bytes()
-            + self.levels.capacity() * 4
+            + self.representative.heap_bytes()
+            + self.depth_starts.capacity() * 4
             + self.filter.get().and_then(Option::as_ref).map_or(0, filter::Filter::heap_bytes)
     }
 }
@@ -198,12 +207,12 @@ impl Automaton {
 pub(crate) fn compile_patterns<'a>(
     list: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
     total_bytes: usize,
-    over: Over,
+    kind: UnitKind,
 ) -> (Alphabet, Patterns) {
-    let alphabet = Alphabet::new(list.clone().flat_map(|p| over.units(p)));
+    let alphabet = Alphabet::new(list.clone().flat_map(|p| kind.units(p)));
     let mut patterns = Patterns::with_capacity(list.len(), total_bytes);
     for pattern in list {
-        patterns.push(&alphabet, over.units(pattern));
+        patterns.push(&alphabet, kind.units(pattern));
     }
     (alphabet, patterns)
 }
@@ -255,7 +264,7 @@ mod tests {
     }
 
     fn unreachable_of(stops: &[&str], tie: Tie) -> Vec<usize> {
-        Automaton::new(&list(stops), Over::Characters, tie, Paths::default()).1
+        Automaton::new(&list(stops), UnitKind::Characters, tie, TestKnobs::default()).1
     }
 
     #[test]
@@ -291,9 +300,9 @@ mod tests {
         let compile = |dense_bytes| {
             Automaton::new(
                 &list(&stops),
-                Over::Characters,
+                UnitKind::Characters,
                 Tie::Longest,
-                Paths { dense_bytes, ..Paths::default() },
+                TestKnobs { dense_bytes, ..TestKnobs::default() },
             )
             .0
         };

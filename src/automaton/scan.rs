@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::filter::{Filter, WIDTH, narrow};
-use super::{Automaton, MATCH, Over, Unit};
+use super::{Automaton, CodeUnit, MATCH, UnitKind};
 use crate::stops::StopList;
 
 /// Shorter chunks are walked: setting the filter up costs as much as walking a line.
@@ -28,18 +28,18 @@ const BUFFER: usize = 4 << 10;
 
 impl Automaton {
     /// The same as [`Automaton::walk`], for long text.
-    pub(crate) fn scan<U: Unit>(
+    pub(crate) fn scan<U: CodeUnit>(
         &self,
         stops: &StopList,
-        over: Over,
+        kind: UnitKind,
         mut state: u32,
         units: &[U],
     ) -> (u32, usize) {
-        if self.levels.len() == 2 {
+        if self.depth_starts.len() == 2 {
             // The root is all there is: no stop, nothing to look for.
             return (0, units.len());
         }
-        let filter = self.filter.get_or_init(|| Filter::new(stops, over));
+        let filter = self.filter.get_or_init(|| Filter::new(stops, kind));
         let Some(filter) = filter else { return self.walk_far(state, units) };
         if let Some(bytes) = U::bytes(units) {
             return self.scan_bytes(filter, state, units, bytes);
@@ -60,13 +60,13 @@ impl Automaton {
 
     /// The walk by itself, out of line: a long loop wants all registers.
     #[inline(never)]
-    fn walk_far<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    fn walk_far<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
         self.walk(state, units)
     }
 
     /// `bytes` are `units` as the filter sees them.
     #[inline(never)]
-    fn scan_bytes<U: Unit>(
+    fn scan_bytes<U: CodeUnit>(
         &self,
         filter: &Filter,
         mut state: u32,
@@ -85,8 +85,8 @@ impl Automaton {
                 if state == 0 {
                     break at;
                 }
-                if state < self.third {
-                    let depth = if state < self.second { 1 } else { 2 };
+                if state < self.depth3 {
+                    let depth = if state < self.depth2 { 1 } else { 2 };
                     let origin = at.checked_sub(depth);
                     if let Some(origin) =
                         origin.filter(|&origin| candidate.is_none_or(|found| origin > found))

@@ -14,7 +14,7 @@
 
 use super::alphabet::{Alphabet, OTHER};
 use super::trie::{NONE, Trie, find_child};
-use super::unit::Unit;
+use super::unit::CodeUnit;
 
 /// Set in a state that ends a stop. Node numbers stay below 2^30.
 pub(crate) const MATCH: u32 = 1 << 31;
@@ -245,7 +245,7 @@ impl Table {
     ///
     /// The loops are two so that the usual list pays nothing for the other form.
     #[inline]
-    pub(crate) fn walk<U: Unit>(
+    pub(crate) fn walk<U: CodeUnit>(
         &self,
         alphabet: &Alphabet,
         mut state: u32,

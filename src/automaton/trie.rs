@@ -91,9 +91,9 @@ pub(crate) struct Trie {
     /// the node.
     pub(crate) fail: Vec<u32>,
     /// A pattern that begins with the node's string; the node's own pattern where it has one.
-    pub(crate) sample: Vec<u32>,
+    pub(crate) representative: Vec<u32>,
     /// Nodes of depth `d` are `levels[d]..levels[d + 1]`.
-    pub(crate) levels: Vec<u32>,
+    pub(crate) depth_starts: Vec<u32>,
     /// The patterns, sorted by class string.
     pub(crate) order: Vec<u32>,
     /// For each node, which of the sorted patterns begin with its string: from the first, to before
@@ -114,12 +114,12 @@ impl Trie {
             first_child: Vec::with_capacity(size + 1),
             label: Vec::with_capacity(size),
             fail: Vec::new(),
-            sample: Vec::with_capacity(size),
-            levels: Vec::with_capacity(32),
+            representative: Vec::with_capacity(size),
+            depth_starts: Vec::with_capacity(32),
             range: Vec::with_capacity(size),
             order,
         };
-        trie.levels.extend([0, 1]);
+        trie.depth_starts.extend([0, 1]);
         trie.grow(patterns, prune);
         trie.link();
         trie
@@ -149,18 +149,18 @@ impl Trie {
         let mut first_child: Vec<u32> =
             nodes().map(|node| stay_before[self.first_child[node] as usize]).collect();
         first_child.push(stay_before[self.len()]);
-        let mut levels: Vec<u32> =
-            self.levels.iter().map(|&level| stay_before[level as usize]).collect();
-        levels.dedup();
+        let mut depth_starts: Vec<u32> =
+            self.depth_starts.iter().map(|&level| stay_before[level as usize]).collect();
+        depth_starts.dedup();
         Self {
             first_child,
             label: nodes().map(|node| self.label[node]).collect(),
             fail: nodes().map(|node| link[self.fail[node] as usize]).collect(),
-            sample: range
+            representative: range
                 .iter()
                 .map(|&(from, _)| order.get(from as usize).copied().unwrap_or(NONE))
                 .collect(),
-            levels,
+            depth_starts,
             order,
             range,
         }
@@ -173,7 +173,7 @@ impl Trie {
             self.order.iter().map(|&pattern| patterns.span(pattern)).collect();
         let classes = patterns.classes.as_slice();
         self.label.push(0);
-        self.sample.push(self.order.first().copied().unwrap_or(NONE));
+        self.representative.push(self.order.first().copied().unwrap_or(NONE));
         self.range.push((0, Self::id(self.order.len())));
         let (mut node, mut depth) = (0, 0u32);
         while node < self.label.len() {
@@ -195,7 +195,7 @@ impl Trie {
                             at += 1;
                         }
                         self.label.push(label);
-                        self.sample.push(self.order[from as usize]);
+                        self.representative.push(self.order[from as usize]);
                         self.range.push((from, at));
                     }
                 }
@@ -203,7 +203,7 @@ impl Trie {
             }
             depth += 1;
             if self.label.len() > level_end {
-                self.levels.push(Self::id(self.label.len()));
+                self.depth_starts.push(Self::id(self.label.len()));
             }
         }
         self.first_child.push(Self::id(self.label.len()));
@@ -249,11 +249,14 @@ impl Trie {
         &'a self,
         patterns: &'a Patterns,
     ) -> impl Iterator<Item = (usize, Option<u32>)> + 'a {
-        let levels = self.levels.windows(2).enumerate().skip(1);
-        levels.flat_map(move |(depth, level)| {
+        let depth_starts = self.depth_starts.windows(2).enumerate().skip(1);
+        depth_starts.flat_map(move |(depth, level)| {
             (level[0]..level[1]).map(move |node| {
-                let sample = self.sample[node as usize];
-                (node as usize, (patterns.span(sample).1 as usize == depth).then_some(sample))
+                let representative = self.representative[node as usize];
+                (
+                    node as usize,
+                    (patterns.span(representative).1 as usize == depth).then_some(representative),
+                )
             })
         })
     }
@@ -288,12 +291,12 @@ pub(crate) fn find_child<C: Copy + Ord>((from, to): (u32, u32), label: &[C], cla
 /// The depth of `node` from the level table: the number of levels that begin at or before it, less
 /// one.
 #[inline]
-pub(crate) fn depth(levels: &[u32], node: u32) -> u32 {
+pub(crate) fn depth(depth_starts: &[u32], node: u32) -> u32 {
     // Nearly every held text is a few characters long, so the first levels are looked at in order.
-    for (d, &end) in levels.iter().skip(1).take(4).enumerate() {
+    for (d, &end) in depth_starts.iter().skip(1).take(4).enumerate() {
         if node < end {
             return u32::try_from(d).unwrap_or(NONE);
         }
     }
-    u32::try_from(levels.partition_point(|&start| start <= node)).unwrap_or(NONE) - 1
+    u32::try_from(depth_starts.partition_point(|&start| start <= node)).unwrap_or(NONE) - 1
 }

@@ -14,7 +14,7 @@ use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::options;
-use super::set::StopSet;
+use super::stop_set::StopSet;
 use crate::Tie;
 
 /// Lists in a generation.

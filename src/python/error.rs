@@ -6,6 +6,35 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::{Error, Fault};
 
+/// Why a chunk was not read: its own fault, or an interrupt.
+pub(super) enum Refused {
+    Fault(Fault),
+    Python(PyErr),
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<PyErr> for Refused {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl Refused {
+    /// As an exception; `chunk` is what the caller passed, if it was text.
+    #[cold]
+    pub(super) fn raise(self, py: Python<'_>, chunk: Option<&Bound<'_, PyString>>) -> PyErr {
+        match self {
+            Self::Fault(found) => fault(py, found, chunk),
+            Self::Python(error) => error,
+        }
+    }
+}
+
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         if error.is_type() {
@@ -19,6 +48,7 @@ impl From<Error> for PyErr {
 /// The exception that Python's own codec would raise; `chunk` is what the caller passed.
 pub(super) fn fault(py: Python<'_>, fault: Fault, chunk: Option<&Bound<'_, PyString>>) -> PyErr {
     match fault {
+        Fault::Flushed => flushed(),
         Fault::Utf8 { bytes, start, end } => {
             let reason = match std::str::from_utf8(&bytes[start..end]) {
                 Err(error) if error.error_len().is_none() && end == bytes.len() => {
@@ -75,4 +105,10 @@ pub(super) fn chunk_type(chunk: &Bound<'_, PyAny>, raw: bool) -> PyErr {
 /// The name of an object's type, for messages.
 pub(super) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+/// `ValueError` for a chunk that comes after the end.
+#[cold]
+pub(super) fn flushed() -> PyErr {
+    PyValueError::new_err("this stream was flushed: no more text can follow, reset() starts afresh")
 }

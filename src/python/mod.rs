@@ -19,23 +19,27 @@ macro_rules! doc {
 mod arrow;
 mod batch;
 mod cache;
-#[cfg(not(Py_LIMITED_API))]
-mod entry;
 mod error;
-mod exclusive;
-mod matched;
+mod fast_path;
+mod feed_many;
+mod gil;
+#[cfg(not(Py_LIMITED_API))]
+mod meth_o;
 mod options;
 mod pickle;
-mod set;
-mod stream;
+mod state;
+mod stop_match;
+mod stop_set;
+mod stop_stream;
 mod text;
-mod usual;
+mod truncate;
+mod try_cell;
 mod wire;
 
 /// The compiled part of `holdback`.
 ///
 /// It does not need the GIL: compiled sets are immutable, and a stream's state is entered through
-/// [`exclusive::Exclusive`], which refuses a second caller. The one piece of global state, the
+/// [`try_cell::TryCell`], which refuses a second caller. The one piece of global state, the
 /// cache of `compile`, is behind a lock.
 #[pyo3::pymodule(gil_used = false)]
 mod _core {
@@ -46,13 +50,13 @@ mod _core {
     #[pymodule_export]
     use super::cache::compile;
     #[pymodule_export]
-    use super::matched::StopMatch;
+    use super::stop_match::StopMatch;
     #[pymodule_export]
-    use super::pickle::_rebuild_stream;
+    use super::stop_set::{_rebuild_set, StopSet};
     #[pymodule_export]
-    use super::set::{_rebuild_set, StopSet};
+    use super::stop_stream::_rebuild_stream;
     #[pymodule_export]
-    use super::stream::StopStream;
+    use super::stop_stream::StopStream;
     #[pymodule_export]
     use super::wire::{Cutter, WireMatch};
 
@@ -66,7 +70,7 @@ mod _core {
     )]
     fn init(py: pyo3::Python<'_>) -> pyo3::PyResult<()> {
         #[cfg(not(Py_LIMITED_API))]
-        super::entry::install(py)?;
+        super::meth_o::install(py)?;
         let _ = py;
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::{Errors, Include, Limits, Scope, StreamOptions, Tie};
 
 /// The keyword arguments of `stream()`, as they came.
 #[derive(Default)]
-pub(super) struct Given<'a, 'py> {
+pub(super) struct RawOptions<'a, 'py> {
     pub(super) include_stop: Option<&'a Bound<'py, PyAny>>,
     pub(super) errors: Option<&'a Bound<'py, PyAny>>,
     pub(super) min_chars: Option<&'a Bound<'py, PyAny>>,
@@ -21,16 +21,16 @@ pub(super) struct Given<'a, 'py> {
 
 /// Core options, and the regions as the caller gave them (`StopStream.region` hands out these very
 /// objects).
-pub(super) struct Parsed {
+pub(super) struct ParsedOptions {
     pub(super) core: StreamOptions,
     pub(super) regions: Option<Py<PyTuple>>,
 }
 
-impl<'py> Given<'_, 'py> {
+impl<'py> RawOptions<'_, 'py> {
     /// Checks types; what contradicts the set is the core's to refuse. A `raw` stream takes `bytes`
     /// markers too.
     #[inline]
-    pub(super) fn parse(&self, py: Python<'py>, raw: bool) -> PyResult<Parsed> {
+    pub(super) fn parse(&self, py: Python<'py>, raw: bool) -> PyResult<ParsedOptions> {
         let errors = choice(
             "errors",
             self.errors,
@@ -52,7 +52,7 @@ impl<'py> Given<'_, 'py> {
         if let Some(markers) = self.atomic {
             core.scope.atomic = atomic(markers, &core.scope, raw)?;
         }
-        Ok(Parsed { core, regions })
+        Ok(ParsedOptions { core, regions })
     }
 }
 

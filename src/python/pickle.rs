@@ -4,11 +4,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use super::exclusive::Exclusive;
-use super::matched::StopMatch;
-use super::set::StopSet;
-use super::stream::{State, StopStream};
-use crate::{Decoder, Errors, Frozen, Include, Matcher, Place, Scope, Snapshot, StreamOptions};
+use super::state::State;
+use super::stop_match::StopMatch;
+use crate::{
+    Decoder, Errors, Include, Place, Reader, Scope, ScopedSnapshot, Snapshot, StreamOptions,
+};
 
 /// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]
@@ -52,125 +52,104 @@ pub(super) struct PickledScope<'py> {
     held: Bound<'py, PyBytes>,
 }
 
-pub(super) fn reduce<'py>(
-    stream: &Bound<'py, StopStream>,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-    let py = stream.py();
-    let state = stream.get().state.enter(py)?;
-    let bytes = |text: &[u8]| PyBytes::new(py, text);
-    let StreamOptions { include_stop, scope, .. } = state.matcher.options();
-    let Snapshot { seen, chunks, marks: (first, later), place, .. } = state.matcher.snapshot();
-    let (window, scoped) = match place {
-        Place::Plain(window) => (window, None),
-        Place::Scoped(Frozen { window, region, armed_after, floor, partial, whole, held }) => {
-            let scoped = PickledScope {
-                region,
-                armed_after,
-                floor,
-                partial: bytes(&partial),
-                whole,
-                held: bytes(&held),
-            };
-            (window, Some(scoped))
+impl<'py> Pickled<'py> {
+    pub(super) fn of(state: &State, py: Python<'py>) -> Self {
+        let bytes = |text: &[u8]| PyBytes::new(py, text);
+        let reader = &state.reader;
+        let StreamOptions { include_stop, scope, .. } = reader.matcher().options();
+        let Snapshot { seen, chunks, chunk_index: (first, later), place, .. } =
+            reader.matcher().snapshot();
+        let (window, scoped) = match place {
+            Place::Plain(window) => (window, None),
+            Place::Scoped(scoped) => {
+                let ScopedSnapshot { window, region, armed_after, floor, partial, whole, held } =
+                    scoped;
+                let (partial, held) = (bytes(&partial), bytes(&held));
+                (window, Some(PickledScope { region, armed_after, floor, partial, whole, held }))
+            }
+        };
+        Self {
+            raw: reader.is_raw(),
+            strict: reader.errors() == Errors::Strict,
+            flushed: reader.is_flushed(),
+            last_text: state.last_text,
+            waiting: bytes(reader.decoder().waiting_bytes()),
+            high: reader.decoder().waiting_surrogate(),
+            include_all: include_stop == Include::All,
+            include_only: match &include_stop {
+                Include::Only(some) => Some(some.iter().map(|stop| bytes(stop)).collect()),
+                _ => None,
+            },
+            min_chars: scope.min_chars,
+            regions: state.regions(py).map(|regions| regions.into_bound(py)),
+            region_markers: scope
+                .ignore_inside
+                .iter()
+                .map(|(opener, closer)| (bytes(opener), bytes(closer)))
+                .collect(),
+            start_inside: scope.start_inside,
+            atomic: scope.atomic.iter().map(|marker| bytes(marker)).collect(),
+            seen,
+            chunks,
+            first,
+            later,
+            window: bytes(&window),
+            scoped,
+            matched: state.matched(py),
         }
-    };
-    let pickled = Pickled {
-        raw: state.raw,
-        strict: state.errors == Errors::Strict,
-        flushed: state.flushed,
-        last_text: state.last_text,
-        waiting: bytes(state.decoder.waiting_bytes()),
-        high: state.decoder.waiting_surrogate(),
-        include_all: include_stop == Include::All,
-        include_only: match &include_stop {
-            Include::Only(some) => Some(some.iter().map(|stop| bytes(stop)).collect()),
-            _ => None,
-        },
-        min_chars: scope.min_chars,
-        regions: state.regions(py).map(|regions| regions.into_bound(py)),
-        region_markers: scope
-            .ignore_inside
-            .iter()
-            .map(|(opener, closer)| (bytes(opener), bytes(closer)))
-            .collect(),
-        start_inside: scope.start_inside,
-        atomic: scope.atomic.iter().map(|marker| bytes(marker)).collect(),
-        seen,
-        chunks,
-        first,
-        later,
-        window: bytes(&window),
-        scoped,
-        matched: state.matched(py),
-    };
-    let rebuild = py.import("holdback._core")?.getattr("_rebuild_stream")?;
-    Ok((rebuild, (stream.get().set.bind(py), pickled).into_pyobject(py)?))
-}
+    }
 
-/// What `StopStream.__reduce__` names.
-#[pyfunction]
-#[pyo3(signature = (set, state, /))]
-pub(super) fn _rebuild_stream(
-    set: &Bound<'_, StopSet>,
-    state: Pickled<'_>,
-) -> PyResult<StopStream> {
-    let refused =
-        || PyValueError::new_err("this pickle is not the state of a stream of its stop set");
-    let owned = |text: &Bound<'_, PyBytes>| text.as_bytes().to_vec();
-    let errors = if state.strict { Errors::Strict } else { Errors::Replace };
-    let include_stop = match &state.include_only {
-        Some(some) => Include::Only(some.iter().map(owned).collect()),
-        None => state.include_all.into(),
-    };
-    let ignore_inside: Vec<_> = state
-        .region_markers
-        .iter()
-        .map(|(opener, closer)| (owned(opener), owned(closer)))
-        .collect();
-    if state.regions.as_ref().map_or(0, PyTupleMethods::len) != ignore_inside.len() {
-        return Err(refused());
-    }
-    let atomic = state.atomic.iter().map(owned).collect();
-    let scope = Scope {
-        min_chars: state.min_chars,
-        ignore_inside,
-        start_inside: state.start_inside,
-        atomic,
-    };
-    let options = StreamOptions { include_stop, scope, errors };
-    let core = set.get().core.clone();
-    let fresh =
-        if state.raw { Matcher::bytes(core, &options)? } else { Matcher::text(core, &options)? };
-    let window = owned(&state.window);
-    let place = match state.scoped {
-        None => Place::Plain(window),
-        Some(PickledScope { region, armed_after, floor, partial, whole, held }) => {
-            Place::Scoped(Frozen {
-                window,
-                region,
-                armed_after,
-                floor,
-                partial: owned(&partial),
-                whole,
-                held: owned(&held),
-            })
+    /// The state of a stream of `set` that was pickled.
+    pub(super) fn restore(self, set: crate::StopSet) -> PyResult<State> {
+        let refused =
+            || PyValueError::new_err("this pickle is not the state of a stream of its stop set");
+        let owned = |text: &Bound<'_, PyBytes>| text.as_bytes().to_vec();
+        let errors = if self.strict { Errors::Strict } else { Errors::Replace };
+        let include_stop = match &self.include_only {
+            Some(some) => Include::Only(some.iter().map(owned).collect()),
+            None => self.include_all.into(),
+        };
+        let markers = self.region_markers.iter();
+        let ignore_inside: Vec<_> =
+            markers.map(|(opener, closer)| (owned(opener), owned(closer))).collect();
+        if self.regions.as_ref().map_or(0, PyTupleMethods::len) != ignore_inside.len() {
+            return Err(refused());
         }
-    };
-    let snapshot = Snapshot {
-        seen: state.seen,
-        chunks: state.chunks,
-        marks: (state.first, state.later),
-        place,
-        matched: state.matched.as_ref().map(|found| found.get().to_core()),
-    };
-    let matcher = fresh.restore(snapshot).ok_or_else(refused)?;
-    let decoder = Decoder::restore(state.waiting.as_bytes(), state.high).ok_or_else(refused)?;
-    let held = state.flushed && matcher.held_len() > 0;
-    if held || (state.raw && !decoder.is_empty()) {
-        return Err(refused());
+        let scope = Scope {
+            min_chars: self.min_chars,
+            ignore_inside,
+            start_inside: self.start_inside,
+            atomic: self.atomic.iter().map(owned).collect(),
+        };
+        let options = StreamOptions { include_stop, scope, errors };
+        let fresh =
+            if self.raw { Reader::bytes(set, &options)? } else { Reader::text(set, &options)? };
+        let window = owned(&self.window);
+        let place = match self.scoped {
+            None => Place::Plain(window),
+            Some(PickledScope { region, armed_after, floor, partial, whole, held }) => {
+                let (partial, held) = (owned(&partial), owned(&held));
+                Place::Scoped(ScopedSnapshot {
+                    window,
+                    region,
+                    armed_after,
+                    floor,
+                    partial,
+                    whole,
+                    held,
+                })
+            }
+        };
+        let snapshot = Snapshot {
+            seen: self.seen,
+            chunks: self.chunks,
+            chunk_index: (self.first, self.later),
+            place,
+            matched: self.matched.as_ref().map(|found| found.get().to_core()),
+        };
+        let decoder = Decoder::restore(self.waiting.as_bytes(), self.high).ok_or_else(refused)?;
+        let reader = fresh.restore(snapshot, decoder, self.flushed).ok_or_else(refused)?;
+        let regions = self.regions.map(Bound::unbind);
+        Ok(State::restored(reader, self.last_text, regions, self.matched))
     }
-    let flags = [state.raw, state.flushed, state.last_text];
-    let regions = state.regions.map(Bound::unbind);
-    let state = State::restored((matcher, decoder, errors), flags, regions, state.matched);
-    Ok(StopStream { set: set.clone().unbind(), state: Exclusive::new(state) })
 }

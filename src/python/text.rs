@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::types::PyString;
 
+use crate::CodeUnit;
+
 /// The characters of a `str`, in the storage they have.
 #[derive(Clone, Copy)]
 pub(super) enum Chars<'a> {
@@ -88,28 +90,10 @@ impl<'a> Chars<'a> {
     pub(super) fn has_surrogate(self) -> bool {
         match self {
             Self::Narrow(_) => false,
-            Self::Wide(units) => any(units, |unit| unit & 0xf800 == 0xd800),
-            Self::Full(units) => any(units, |unit| unit & 0xffff_f800 == 0xd800),
+            Self::Wide(units) => CodeUnit::has_surrogate(units),
+            Self::Full(units) => CodeUnit::has_surrogate(units),
         }
     }
-
-    /// The units, one by one.
-    pub(super) fn codes(self) -> Box<dyn Iterator<Item = u32> + 'a> {
-        match self {
-            Self::Narrow(units) => Box::new(units.iter().map(|&u| u32::from(u))),
-            Self::Wide(units) => Box::new(units.iter().map(|&u| u32::from(u))),
-            Self::Full(units) => Box::new(units.iter().copied()),
-        }
-    }
-}
-
-/// Whether any unit is `wanted`, by blocks without an early exit: the compiler can use vector
-/// instructions, and even four units are read faster without a branch for each.
-#[inline]
-fn any<U: Copy>(units: &[U], wanted: impl Fn(U) -> bool) -> bool {
-    const BLOCK: usize = 64;
-    let in_block = |block: &[U]| block.iter().fold(false, |seen, &unit| seen | wanted(unit));
-    if units.len() < BLOCK { in_block(units) } else { units.chunks(BLOCK).any(in_block) }
 }
 
 /// Before Python 3.12 a `str` made by a deprecated C function may be without its storage until this
@@ -128,15 +112,6 @@ unsafe fn ready(object: *mut pyo3::ffi::PyObject) -> PyResult<()> {
         }
     }
     Ok(())
-}
-
-/// A new `str` of characters, none of which is a surrogate.
-pub(super) fn from_codes<'py>(py: Python<'py>, codes: &[u32]) -> Bound<'py, PyString> {
-    let text: String = codes
-        .iter()
-        .map(|&code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    PyString::new(py, &text)
 }
 
 /// What is sent on: `head` (UTF-8) followed by the first `count` characters of `text`, whose

@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::error::type_name;
-use super::exclusive::Exclusive;
-use super::options::{Given, Unsigned, choice, flag, whole};
-use super::set::StopSet;
-use super::stream::as_bytes;
+use super::options::{RawOptions, Unsigned, choice, flag, whole};
+use super::state::as_bytes;
+use super::stop_set::StopSet;
+use super::try_cell::TryCell;
 use crate::wire::{
     self, Dialect, OnError, OnMalformed, OnMatch, OnUnread, Options, StopField, WireError,
 };
 
 /// From this many bytes on, input is read without the GIL; the reason is the one of
-/// `stream::DETACH_UNITS`. A frame costs about as much for a byte as a text does, so the bound is
+/// `gil::DETACH_UNITS`. A frame costs about as much for a byte as a text does, so the bound is
 /// the same.
 const DETACH_BYTES: usize = 16 << 10;
 
@@ -26,7 +26,7 @@ pub(super) struct Cutter {
     #[pyo3(get)]
     stops: Py<StopSet>,
     dialect: Dialect,
-    state: Exclusive<State>,
+    state: TryCell<State>,
 }
 
 struct State {
@@ -107,8 +107,14 @@ impl Cutter {
             }
             _ => Bound::new(py, StopSet::new(stops, tie, None, None, py)?)?,
         };
-        let given =
-            Given { include_stop, errors: None, min_chars, ignore_inside, start_inside, atomic };
+        let given = RawOptions {
+            include_stop,
+            errors: None,
+            min_chars,
+            ignore_inside,
+            start_inside,
+            atomic,
+        };
         let mut options = Options { matching: given.parse(py, false)?.core, ..Options::default() };
         set(&mut options.choices, count("choices", choices)?);
         set(&mut options.skip_chars, count("skip_chars", skip_chars)?);
@@ -143,7 +149,7 @@ impl Cutter {
         Ok(Self {
             stops: stops.unbind(),
             dialect,
-            state: Exclusive::new(State { core, out: Vec::new() }),
+            state: TryCell::new(State { core, out: Vec::new() }),
         })
     }
 
@@ -182,7 +188,7 @@ impl Cutter {
         let state = self.state.enter(py)?;
         let wrap = |found: &wire::WireMatch| {
             let crate::Match { index, start, end, start_chunk, end_chunk, .. } = found.found;
-            let stop = self.stops.get().stop(py, index)?;
+            let stop = self.stops.get().stops.bind(py).get_item(index)?.unbind();
             let wire::WireMatch { choice, block, reasoning, .. } = *found;
             let (start_frame, end_frame) = (start_chunk, end_chunk);
             Bound::new(

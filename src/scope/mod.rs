@@ -1,29 +1,24 @@
-//! Stops that know where they apply: arming, regions, markers kept whole, inclusion per stop.
+//! Where stops apply: arming, regions, markers kept whole, inclusion per stop.
 //!
-//! A stream without any of this never comes here. One with it walks the same kind of automaton,
-//! unpruned (a stop that is unreachable for an armed stream can fire for one that was disarmed when
-//! the inner stop ended), and keeps its held text in a small buffer, because what is held may be a
-//! marker *and* the beginning of a stop, which no single state stands for.
+//! [`Scope`] and [`Include`] are what a caller asks for, [`ScopeProgram`] what is compiled from it
+//! and a stop list. None of them knows a set or a stream: the state that walks a program is in
+//! `stream/scoped_state.rs`.
 #![forbid(unsafe_code)]
 
-mod engine;
-mod keeper;
 mod program;
 
 use std::collections::BTreeSet;
 
-pub use engine::Frozen;
-pub(crate) use engine::Scoped;
-pub(crate) use program::Program;
+pub(crate) use program::{Hold, ScopeProgram};
 
-use crate::automaton::Over;
+use crate::automaton::UnitKind;
 use crate::error::Error;
-use crate::set::StopSet;
+use crate::stops::StopList;
 
 /// Which stops are emitted themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Include {
-    /// None: a match and everything behind it stay back.
+    /// None: a match and everything after it stay back.
     #[default]
     None,
     /// All; then nothing is held back for matching.
@@ -66,7 +61,7 @@ impl Scope {
 
     /// Checks the markers against each other and against the stops (section 8 and 9 of the
     /// contract).
-    pub(crate) fn check(&self, set: &StopSet, over: Over) -> Result<(), Error> {
+    pub(crate) fn check(&self, stops: &StopList, kind: UnitKind) -> Result<(), Error> {
         let bad = |message: String| Err(Error::option(message));
         let count = self.ignore_inside.len().max(self.atomic.len());
         if count > MARKERS {
@@ -82,7 +77,7 @@ impl Scope {
         let mut regions: Vec<&[u8]> = Vec::new();
         for (opener, closer) in &self.ignore_inside {
             for marker in [opener.as_slice(), closer] {
-                check_marker(marker, "ignore_inside", over)?;
+                check_marker(marker, "ignore_inside", kind)?;
                 if let Some(other) =
                     regions.iter().find(|other| contains(other, marker) || contains(marker, other))
                 {
@@ -95,7 +90,7 @@ impl Scope {
                         )
                     });
                 }
-                if let Some(index) = set.stops().iter().position(|stop| stop == marker) {
+                if let Some(index) = stops.iter().position(|stop| stop == marker) {
                     return bad(format!(
                         "ignore_inside has the marker {}, which is stop {index} too",
                         show(marker)
@@ -104,15 +99,15 @@ impl Scope {
                 regions.push(marker);
             }
         }
-        self.atomic.iter().try_for_each(|marker| check_marker(marker, "atomic", over))
+        self.atomic.iter().try_for_each(|marker| check_marker(marker, "atomic", kind))
     }
 }
 
-fn check_marker(marker: &[u8], option: &str, over: Over) -> Result<(), Error> {
+fn check_marker(marker: &[u8], option: &str, kind: UnitKind) -> Result<(), Error> {
     if marker.is_empty() {
         return Err(Error::option(format!("{option} has an empty marker")));
     }
-    if over == Over::Characters && std::str::from_utf8(marker).is_err() {
+    if kind == UnitKind::Characters && std::str::from_utf8(marker).is_err() {
         return Err(Error::option(format!(
             "{option} has the marker {}, which is not text",
             show(marker)

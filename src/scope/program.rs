@@ -1,7 +1,7 @@
-//! The compiled form of a scope: what a stream walks while awake, while asleep, and to keep markers
-//! whole.
+//! The compiled form of a scope: what a stream walks outside of regions, inside of one, and to keep
+//! markers whole.
 //!
-//! The awake automaton holds every stop that could ever fire and every opener, unpruned. For each
+//! The automaton for outside holds every stop that could ever fire and every opener, unpruned. For each
 //! node it knows which stop or opener ends there and how long the held text is, so that a token
 //! costs no walk of any chain.
 #![forbid(unsafe_code)]
@@ -11,32 +11,32 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Include, Scope};
 use crate::automaton::{
-    Alphabet, Automaton, MATCH, NONE, Over, Patterns, Table, Trie, Unit, compile_patterns, depth,
+    Alphabet, Automaton, CodeUnit, MATCH, NONE, Patterns, Table, Trie, UnitKind, compile_patterns,
+    depth,
 };
 use crate::error::Error;
-use crate::set::StopSet;
-use crate::stops::Tie;
+use crate::stops::{StopList, Tie};
 
 /// What one scope needs that does not change while a stream is read.
 #[derive(Debug)]
-pub(crate) struct Program {
-    pub(crate) over: Over,
-    pub(crate) awake: Awake,
+pub(crate) struct ScopeProgram {
+    pub(crate) kind: UnitKind,
+    pub(crate) outside: Outside,
     /// For each region, an automaton that finds its closing marker.
     pub(crate) closers: Vec<Automaton>,
     /// Finds complete markers that are to be kept whole, and says how much of one has come.
-    pub(crate) keeper: Option<Automaton>,
+    pub(crate) markers: Option<Automaton>,
     /// Length of the longest stop in units: no hold for stops is longer.
     pub(crate) longest: u64,
 }
 
 /// Stops and openers, with what a state means.
 #[derive(Debug)]
-pub(crate) struct Awake {
+pub(crate) struct Outside {
     alphabet: Alphabet,
     patterns: Patterns,
     table: Table,
-    levels: Vec<u32>,
+    depth_starts: Vec<u32>,
     fail: Vec<u32>,
     /// Sorted patterns, and the range of them that begin with a node's string.
     order: Vec<u32>,
@@ -75,46 +75,46 @@ struct Stop {
     dead: bool,
 }
 
-impl Program {
+impl ScopeProgram {
     pub(crate) fn new(
-        set: &StopSet,
-        over: Over,
+        stops: &StopList,
+        tie: Tie,
+        kind: UnitKind,
         include: &Include,
         scope: &Scope,
     ) -> Result<Self, Error> {
-        scope.check(set, over)?;
-        let included = included(set, include)?;
-        let awake = Awake::new(set, over, &included, scope);
+        scope.check(stops, kind)?;
+        let included = included(stops, include)?;
+        let outside = Outside::new(stops, tie, kind, &included, scope);
         let closers = scope
             .ignore_inside
             .iter()
-            .map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), over));
+            .map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), kind));
         let keep = scope.atomic.iter().map(Vec::as_slice);
-        let keeper = (!scope.atomic.is_empty()).then(|| Automaton::of_markers(keep, over));
-        let longest = awake.stops.iter().map(|stop| u64::from(stop.len)).max().unwrap_or(0);
-        Ok(Self { over, closers: closers.collect(), keeper, longest, awake })
+        let markers = (!scope.atomic.is_empty()).then(|| Automaton::of_markers(keep, kind));
+        let longest = outside.stops.iter().map(|stop| u64::from(stop.len)).max().unwrap_or(0);
+        Ok(Self { kind, closers: closers.collect(), markers, longest, outside })
     }
-}
 
-impl Program {
     /// Heap bytes behind this program.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let awake = &self.awake;
-        let words =
-            awake.levels.len() + awake.fail.len() * 8 + awake.order.len() + awake.stops.len() * 3;
+        let outside = &self.outside;
+        let words = outside.depth_starts.len()
+            + outside.fail.len() * 8
+            + outside.order.len()
+            + outside.stops.len() * 3;
         let others: usize =
-            self.closers.iter().chain(&self.keeper).map(Automaton::heap_bytes).sum();
-        awake.alphabet.heap_bytes()
-            + awake.patterns.heap_bytes()
-            + awake.table.heap_bytes()
+            self.closers.iter().chain(&self.markers).map(Automaton::heap_bytes).sum();
+        outside.alphabet.heap_bytes()
+            + outside.patterns.heap_bytes()
+            + outside.table.heap_bytes()
             + words * 4
             + others
     }
 }
 
 /// For each stop whether it is emitted itself.
-fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
-    let stops = set.stops();
+fn included(stops: &StopList, include: &Include) -> Result<Vec<bool>, Error> {
     match include {
         Include::None => Ok(vec![false; stops.len()]),
         Include::All => Ok(vec![true; stops.len()]),
@@ -132,20 +132,19 @@ fn included(set: &StopSet, include: &Include) -> Result<Vec<bool>, Error> {
     }
 }
 
-impl Awake {
-    fn new(set: &StopSet, over: Over, included: &[bool], scope: &Scope) -> Self {
-        let list = set.stops();
+impl Outside {
+    fn new(list: &StopList, tie: Tie, kind: UnitKind, included: &[bool], scope: &Scope) -> Self {
         let openers = scope.ignore_inside.iter().map(|(opener, _)| opener.as_slice());
         let all: Vec<&[u8]> = list.iter().chain(openers).collect();
         let bytes = all.iter().map(|p| p.len()).sum();
-        let (alphabet, patterns) = compile_patterns(all.iter().copied(), bytes, over);
+        let (alphabet, patterns) = compile_patterns(all.iter().copied(), bytes, kind);
         let full = Trie::new(&patterns, &alphabet, false);
-        let stops = survey(&full, &patterns, list.len(), included, set.tie());
+        let stops = survey(&full, &patterns, list.len(), included, tie);
         // A stop that holds an opener, or that always loses a tie, is taken out: it holds nothing
         // and never fires.
         let trie = full.without(|i| stops.get(i as usize).is_none_or(|stop| !stop.dead));
-        let (best, opener) = ends(&trie, &patterns, list.len(), set.tie());
-        let (levels, fail) = (trie.levels.clone(), trie.fail.clone());
+        let (best, opener) = ends(&trie, &patterns, list.len(), tie);
+        let (depth_starts, fail) = (trie.depth_starts.clone(), trie.fail.clone());
         let (order, range) = (trie.order.clone(), trie.range.clone());
         let first_child = trie.first_child.clone();
         let table = Table::new(trie, &alphabet, None, |n| {
@@ -173,14 +172,14 @@ impl Awake {
             alphabet,
             patterns,
             table,
-            levels,
+            depth_starts,
             fail,
             order,
             range,
             best,
             opener,
             stops,
-            tie: set.tie(),
+            tie,
         }
     }
 
@@ -198,7 +197,7 @@ impl Awake {
 
     /// Walks until a stop or an opener ends; gives the state and how many units were read.
     #[inline]
-    pub(crate) fn walk<U: Unit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn walk<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
         self.table.walk(&self.alphabet, state, units)
     }
 
@@ -209,12 +208,12 @@ impl Awake {
 
     #[inline]
     pub(crate) fn depth(&self, node: u32) -> u32 {
-        depth(&self.levels, node)
+        depth(&self.depth_starts, node)
     }
 
     /// A pattern that begins with the string of `node`: below the number of stops a stop, else an
     /// opener.
-    pub(crate) fn sample(&self, node: u32) -> u32 {
+    pub(crate) fn representative(&self, node: u32) -> u32 {
         self.order.get(self.range[node as usize].0 as usize).copied().unwrap_or(NONE)
     }
 
@@ -251,8 +250,11 @@ impl Awake {
 
     /// The stop whose string is exactly the node's, of equal ones the first.
     fn own(&self, node: u32) -> Option<u32> {
-        let sample = self.sample(node);
-        self.stops.get(sample as usize).filter(|stop| stop.len == self.depth(node)).map(|_| sample)
+        let representative = self.representative(node);
+        self.stops
+            .get(representative as usize)
+            .filter(|stop| stop.len == self.depth(node))
+            .map(|_| representative)
     }
 
     pub(crate) fn is_included(&self, stop: usize) -> bool {

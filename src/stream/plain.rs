@@ -1,44 +1,28 @@
-//! The state of a stream without scopes: a state number and counters. No text.
+//! The machine of a stream without scopes: a state number and counters. No text.
 //!
 //! For text, a state's string begins and ends on a character boundary because the automaton's units
 //! are characters; nothing here ever cuts one.
 #![forbid(unsafe_code)]
 
-use super::{Advance, Match, marks::Marks};
-use crate::automaton::{Automaton, LONG, MATCH, Over, Unit};
+use super::machine::Machine;
+use super::progress::Progress;
+use super::{Advance, Held, Match, Place, StreamOptions};
+use crate::automaton::{Automaton, CodeUnit, LONG, MATCH, UnitKind};
 use crate::set::StopSet;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Plain {
+pub(super) struct Plain {
     /// The automaton's state; never one with [`MATCH`].
-    pub(crate) state: u32,
-    pub(crate) over: Over,
+    state: u32,
+    pub(super) kind: UnitKind,
     /// With it nothing is held, since the stop itself is emitted.
-    pub(crate) include_stop: bool,
-    /// Units read.
-    pub(crate) seen: u64,
-    /// Chunks read.
-    pub(crate) chunks: u64,
-    pub(crate) marks: Marks,
-}
-
-/// What a chunk in which no stop ends lets out; see [`Advance`].
-#[derive(Clone, Copy, Debug)]
-pub struct Passed {
-    /// Units of the text held before.
-    pub released: usize,
-    /// Units of the chunk.
-    pub passed: usize,
+    pub(super) include_stop: bool,
+    pub(super) progress: Progress,
 }
 
 impl Plain {
-    pub(crate) fn new(over: Over, include_stop: bool) -> Self {
-        Self { state: 0, over, include_stop, seen: 0, chunks: 0, marks: Marks::default() }
-    }
-
-    /// How many units are held back.
-    pub(crate) fn held_len(&self, set: &StopSet) -> usize {
-        self.hold(set.automaton(self.over), self.state)
+    pub(super) fn new(kind: UnitKind, include_stop: bool) -> Self {
+        Self { state: 0, kind, include_stop, progress: Progress::default() }
     }
 
     /// How many units are held back in `state`.
@@ -48,7 +32,7 @@ impl Plain {
     }
 
     #[inline]
-    fn walk<U: Unit>(
+    fn walk<U: CodeUnit>(
         &self,
         set: &StopSet,
         automaton: &Automaton,
@@ -58,45 +42,110 @@ impl Plain {
         if chunk.len() < LONG {
             automaton.walk(state, chunk)
         } else {
-            automaton.scan(set.stops(), self.over, state, chunk)
+            automaton.scan(set.stops(), self.kind, state, chunk)
         }
     }
 
-    /// Reads one chunk.
-    pub(crate) fn advance<U: Unit>(&mut self, set: &StopSet, chunk: &[U]) -> Advance {
-        let automaton = set.automaton(self.over);
-        let (state, read) = self.walk(set, automaton, self.state, chunk);
-        self.settle(automaton, state, read)
+    /// Counts `read` units of a chunk that led to `state`, in which no stop ended.
+    #[inline(never)]
+    fn pass(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
+        let held = self.hold(automaton, self.state);
+        let depth = automaton.depth(state);
+        self.progress.pass(read, depth.into());
+        self.state = state;
+        // The held text is a suffix of what was held before and what was read, so the difference is
+        // not negative.
+        Advance::of(held + read - if self.include_stop { 0 } else { depth as usize }, held)
     }
 
-    /// Reads one chunk if no stop ends in it; `None`, with nothing changed, if one does.
-    #[inline]
-    pub(crate) fn advance_unmatched<U: Unit>(
+    /// The same for any state.
+    fn settle(
         &mut self,
-        set: &StopSet,
-        chunk: &[U],
-    ) -> Option<Passed> {
-        let automaton = set.automaton(self.over);
+        automaton: &Automaton,
+        state: u32,
+        read: usize,
+    ) -> (Advance, Option<Match>) {
+        if state & MATCH == 0 {
+            return (self.pass(automaton, state, read), None);
+        }
+        let held = self.hold(automaton, self.state);
+        let depth = automaton.depth(state & !MATCH);
+        let found = self.progress.end(automaton.stop(state), depth.into(), read);
+        self.state = 0;
+        let emitted = held + read - if self.include_stop { 0 } else { depth as usize };
+        (Advance::of(emitted, held), Some(found))
+    }
+
+    /// What the state stands for, as (UTF-8) bytes: the held text, or what would be held if stops
+    /// were not included.
+    pub(super) fn window<'a>(&self, set: &'a StopSet) -> &'a [u8] {
+        self.prefix(set, self.state, set.automaton(self.kind).depth(self.state) as usize)
+    }
+
+    /// The first `count` units of what `state` stands for.
+    fn prefix<'a>(&self, set: &'a StopSet, state: u32, count: usize) -> &'a [u8] {
+        if count == 0 {
+            return &[];
+        }
+        let stop = set.get(set.automaton(self.kind).stop(state));
+        let kind = if set.stops().is_ascii() { UnitKind::Bytes } else { self.kind };
+        &stop[..kind.prefix_len(stop, count)]
+    }
+}
+
+impl Machine for Plain {
+    fn options(&self) -> StreamOptions {
+        StreamOptions { include_stop: self.include_stop.into(), ..StreamOptions::default() }
+    }
+
+    #[inline]
+    fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    #[inline]
+    fn held(&self) -> Held {
+        Held { state: self.state }
+    }
+
+    fn held_len(&self, set: &StopSet) -> usize {
+        self.hold(set.automaton(self.kind), self.state)
+    }
+
+    fn held_bytes<'a>(&'a self, set: &'a StopSet) -> &'a [u8] {
+        self.prefix(set, self.state, self.held_len(set))
+    }
+
+    #[inline]
+    fn released<'a>(&'a self, set: &'a StopSet, held: Held, count: usize) -> &'a [u8] {
+        self.prefix(set, held.state, count)
+    }
+
+    #[inline]
+    fn advance_unmatched<U: CodeUnit>(&mut self, set: &StopSet, chunk: &[U]) -> Option<Advance> {
+        let automaton = set.automaton(self.kind);
         let (state, read) = self.walk(set, automaton, self.state, chunk);
         if state | self.state == 0 {
             // Nothing was held and nothing is: the common token.
-            self.seen += chunk.len() as u64;
-            self.chunks += 1;
-            return Some(Passed { released: 0, passed: chunk.len() });
+            self.progress.seen += chunk.len() as u64;
+            self.progress.chunks += 1;
+            return Some(Advance { released: 0, passed: chunk.len() });
         }
         (state & MATCH == 0).then(|| self.pass(automaton, state, read))
     }
 
-    /// Reads one long chunk; `pause` is called between slices, and what it refuses leaves the state
-    /// as it was.
-    pub(crate) fn advance_in_slices<U: Unit, E>(
+    fn advance_in_slices<U: CodeUnit, E>(
         &mut self,
         set: &StopSet,
         chunk: &[U],
         slice: usize,
         mut pause: impl FnMut() -> Result<(), E>,
-    ) -> Result<Advance, E> {
-        let automaton = set.automaton(self.over);
+    ) -> Result<(Advance, Option<Match>), E> {
+        let automaton = set.automaton(self.kind);
         let (mut state, mut read) = (self.state, 0);
         for part in chunk.chunks(slice.max(1)) {
             if read > 0 {
@@ -111,55 +160,44 @@ impl Plain {
         Ok(self.settle(automaton, state, read))
     }
 
-    /// Reads one more unit as part of the last chunk.
-    pub(crate) fn advance_last_chunk(&mut self, set: &StopSet, unit: u32) -> Advance {
-        self.chunks = self.chunks.saturating_sub(1);
-        self.advance(set, &[unit])
-    }
-
-    /// Counts `read` units of a chunk that led to `state`, in which no stop ended.
-    #[inline(never)]
-    fn pass(&mut self, automaton: &Automaton, state: u32, read: usize) -> Passed {
-        let held = self.hold(automaton, self.state);
-        let depth = automaton.depth(state) as usize;
-        let (offset, chunk) = (self.seen, self.chunks);
-        self.seen += read as u64;
-        self.chunks += 1;
-        self.state = state;
-        if read > 0 {
-            // An empty chunk brings no character, so no match can begin in it.
-            self.marks.note(self.seen - depth as u64, offset, chunk);
-        }
-        // The held text is a suffix of what was held before and what was read, so the difference is
-        // not negative.
-        let emitted = held + read - if self.include_stop { 0 } else { depth };
-        let released = emitted.min(held);
-        Passed { released, passed: emitted - released }
-    }
-
-    /// The same for any state.
-    fn settle(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
-        if state & MATCH == 0 {
-            let Passed { released, passed } = self.pass(automaton, state, read);
-            return Advance { released, passed, matched: None };
-        }
-        let held = self.hold(automaton, self.state);
-        let (offset, chunk) = (self.seen, self.chunks);
-        let depth = automaton.depth(state & !MATCH) as usize;
-        self.seen += read as u64;
-        self.chunks += 1;
+    fn flush(&mut self) {
         self.state = 0;
-        let start = self.seen - depth as u64;
-        let found = Match {
-            index: automaton.stop(state),
-            start,
-            end: self.seen,
-            start_chunk: if start >= offset { chunk } else { self.marks.chunk_of(start) },
-            end_chunk: chunk,
-            read,
-        };
-        let emitted = held + read - if self.include_stop { 0 } else { depth };
-        let released = emitted.min(held);
-        Advance { released, passed: emitted - released, matched: Some(found) }
+    }
+
+    fn reset(&mut self) {
+        *self = Self::new(self.kind, self.include_stop);
+    }
+
+    fn is_armed(&self) -> bool {
+        true
+    }
+
+    /// Nothing: the matcher makes a scoped stream of one that is disarmed.
+    fn set_armed(&mut self, armed: bool) {
+        debug_assert!(armed);
+    }
+
+    fn region(&self) -> Option<usize> {
+        None
+    }
+
+    fn place(&self, set: &StopSet) -> Place {
+        Place::Plain(self.window(set).to_vec())
+    }
+
+    fn at(mut self, set: &StopSet, place: Place, progress: Progress) -> Option<Self> {
+        let Place::Plain(window) = place else { return None };
+        let automaton = set.automaton(self.kind);
+        let units: Vec<u32> = self.kind.units(&window).collect();
+        let (state, read) = automaton.walk(0, &units);
+        // A state at which a stop ends is no place to go on from: its stream is over.
+        let whole =
+            read == units.len() && state & MATCH == 0 && automaton.depth(state) as usize == read;
+        let lossless = units.is_empty() == window.is_empty();
+        if !whole || !lossless || read as u64 > progress.seen {
+            return None;
+        }
+        (self.state, self.progress) = (state, progress);
+        Some(self)
     }
 }

@@ -5,11 +5,11 @@
 //! index out of range.
 #![forbid(unsafe_code)]
 
-use super::marks::Marks;
+use super::chunk_index::ChunkIndex;
+use super::machine::Machine;
 use super::matcher::Engine;
+use super::progress::Progress;
 use super::{Match, Matcher};
-use crate::automaton::MATCH;
-use crate::scope::{Frozen, Scoped};
 
 /// What [`Matcher::snapshot`] gives and [`Matcher::restore`] takes, beside the set and the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +20,39 @@ pub struct Snapshot {
     pub chunks: u64,
     /// The chunk of the first unit at which a match could begin, and (offset, chunk) of each later
     /// chunk.
-    pub marks: (u64, Vec<(u64, u64)>),
+    pub chunk_index: (u64, Vec<(u64, u64)>),
     /// Where the stream is.
     pub place: Place,
     /// The match, if the stream has ended.
     pub matched: Option<Match>,
 }
 
-/// Where a stream is, as text.
+/// Where a machine is, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// What the state of a stream without scopes stands for, as (UTF-8) bytes.
     Plain(Vec<u8>),
     /// The same for a stream with scopes.
-    Scoped(Frozen),
+    Scoped(ScopedSnapshot),
+}
+
+/// The state of a stream with scopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopedSnapshot {
+    /// What the state of the automaton in use stands for.
+    pub window: Vec<u8>,
+    /// The number of the region the stream is in.
+    pub region: Option<usize>,
+    /// A stop counts if it ends after this offset; `None` when disarmed by hand.
+    pub armed_after: Option<u64>,
+    /// Text before this offset was emitted when the caller last armed or disarmed.
+    pub floor: u64,
+    /// The beginning of a marker that is to be kept whole.
+    pub partial: Vec<u8>,
+    /// Complete markers that reach into the held text, as offsets.
+    pub whole: Vec<(u64, u64)>,
+    /// The held text.
+    pub held: Vec<u8>,
 }
 
 /// Far beyond any stream, and far from where counters would overflow.
@@ -43,18 +62,14 @@ impl Matcher {
     /// The state as plain values.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let (marks, place) = match &self.engine {
-            Engine::Plain(plain) => (plain.marks.export(), Place::Plain(self.window())),
-            Engine::Scoped(scoping) => {
-                let text_of = |stop, units| self.prefix_of(stop, units).to_vec();
-                let frozen = scoping.state.freeze(&scoping.program, text_of, &scoping.scope);
-                (scoping.state.marks().export(), Place::Scoped(frozen))
-            }
+        let (progress, place) = match &self.engine {
+            Engine::Plain(machine) => (machine.progress(), machine.place(&self.set)),
+            Engine::Scoped(machine) => (machine.progress(), machine.place(&self.set)),
         };
         Snapshot {
-            seen: self.seen(),
-            chunks: self.chunks(),
-            marks,
+            seen: progress.seen,
+            chunks: progress.chunks,
+            chunk_index: progress.index.export(),
             place,
             matched: self.matched().cloned(),
         }
@@ -64,7 +79,7 @@ impl Matcher {
     /// state.
     #[must_use]
     pub fn restore(mut self, snapshot: Snapshot) -> Option<Self> {
-        let Snapshot { seen, chunks, marks: (first, later), place, matched } = snapshot;
+        let Snapshot { seen, chunks, chunk_index: (first, later), place, matched } = snapshot;
         if seen > COUNTABLE
             || chunks > COUNTABLE
             || later.len() as u64 > seen
@@ -85,27 +100,13 @@ impl Matcher {
             // The stream became a scoped one when it was first disarmed.
             self.set_armed(false);
         }
-        let marks = Marks::import(first, later);
-        match (&mut self.engine, place) {
-            (Engine::Plain(plain), Place::Plain(window)) => {
-                let automaton = self.set.automaton(plain.over);
-                let units: Vec<u32> = plain.over.units(&window).collect();
-                let (state, read) = automaton.walk(0, &units);
-                // A state at which a stop ends is no place to go on from: its stream is over.
-                let whole = read == units.len()
-                    && state & MATCH == 0
-                    && automaton.depth(state) as usize == read;
-                let lossless = units.is_empty() == window.is_empty();
-                if !whole || !lossless || read as u64 > seen {
-                    return None;
-                }
-                (plain.state, plain.seen, plain.chunks, plain.marks) = (state, seen, chunks, marks);
+        let progress = Progress { seen, chunks, index: ChunkIndex::import(first, later) };
+        self.engine = match self.engine {
+            Engine::Plain(machine) => Engine::Plain(machine.at(&self.set, place, progress)?),
+            Engine::Scoped(machine) => {
+                Engine::Scoped(Box::new(machine.at(&self.set, place, progress)?))
             }
-            (Engine::Scoped(scoping), Place::Scoped(frozen)) => {
-                scoping.state = Scoped::thaw(&scoping.program, frozen, (seen, chunks, marks))?;
-            }
-            _ => return None,
-        }
+        };
         self.matched = matched.map(Box::new);
         Some(self)
     }

@@ -19,8 +19,9 @@ pub(super) struct Released {
 
 impl Released {
     #[inline]
-    fn of(advance: Advance, units: usize) -> Self {
-        let Advance { released, passed, matched, .. } = advance;
+    fn of(advance: Advance, units: usize, matched: Option<&Match>) -> Self {
+        let Advance { released, passed } = advance;
+        let matched = matched.cloned();
         Self { emitted: released + passed, read: units, whole: passed == units, matched }
     }
 }
@@ -42,16 +43,19 @@ impl CharMatcher {
     #[inline]
     pub(super) fn advance(&mut self, text: &str) -> Released {
         if text.is_ascii() {
-            return Released::of(self.inner.advance(text.as_bytes()), text.len());
+            let advance = self.inner.advance(text.as_bytes());
+            return Released::of(advance, text.len(), self.inner.matched());
         }
         self.codes.clear();
         self.codes.extend(text.chars().map(u32::from));
-        Released::of(self.inner.advance(&self.codes), self.codes.len())
+        let advance = self.inner.advance(&self.codes);
+        Released::of(advance, self.codes.len(), self.inner.matched())
     }
 
     /// Reads one more U+FFFD as part of the last chunk.
     pub(super) fn advance_lone_half(&mut self) -> Released {
-        Released::of(self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER)), 1)
+        let advance = self.inner.advance_last_chunk(u32::from(char::REPLACEMENT_CHARACTER));
+        Released::of(advance, 1, self.inner.matched())
     }
 
     /// Ends a text: nothing is held any more.

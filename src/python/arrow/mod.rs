@@ -16,31 +16,34 @@ use self::abi::{Array, Schema, Stream};
 use self::rows::{Format, Rows};
 pub(super) use self::strings::ArrowStrings;
 use self::strings::Strings;
-use super::matched::StopMatch;
-use super::options::Parsed;
-use super::set::StopSet;
-use super::stream::{DETACH_UNITS, SLICE_UNITS, check_signals};
-use crate::{Match, Matcher};
+use super::gil::{DETACH_UNITS, Pauses};
+use super::options::ParsedOptions;
+use super::stop_match::StopMatch;
+use crate::stream::prefix;
+use crate::{Match, Matcher, StopSet};
 
 /// A row is read in pieces of about so many bytes: what has to be decoded stays small, whatever the
 /// row, and behind a stop nothing is.
 const PIECE: usize = 16 << 10;
 
+/// Units between two looks at the clock.
+const UNLOOKED: usize = 1 << 20;
+
 /// `StopSet.truncate_many` of an Arrow column; `None` if `texts` is no such thing.
 pub(super) fn truncate_many<'py>(
-    set: &Bound<'py, StopSet>,
+    set: &StopSet,
+    stops: &Py<PyTuple>,
     texts: &Bound<'py, PyAny>,
-    options: &Parsed,
+    options: &ParsedOptions,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyList>)>> {
-    let py = set.py();
+    let py = texts.py();
     let Some(mut source) = Source::of(texts)? else { return Ok(None) };
-    let core = set.get().core.clone();
-    let mut matcher = Matcher::text(core.clone(), &options.core)?;
+    let mut matcher = Matcher::text(set.clone(), &options.core)?;
     // In UTF-8 a stop stands where its bytes stand, so nothing need be decoded; only arming counts
     // characters.
     let raw = options.core.scope.min_chars == 0;
     if raw {
-        matcher = Matcher::bytes(core, &options.core)?;
+        matcher = Matcher::bytes(set.clone(), &options.core)?;
     }
     let mut cut = Cut {
         matcher,
@@ -50,18 +53,18 @@ pub(super) fn truncate_many<'py>(
         found: Vec::new(),
         unpaused: 0,
     };
-    let mut matches = Vec::new();
+    let (mut matches, mut pauses) = (Vec::new(), Pauses::default());
     while let Some(rows) = source.next(py)? {
         let first = matches.len();
         // A row is some work even if it is empty.
         if rows.size().saturating_add(rows.len()) >= DETACH_UNITS {
-            py.detach(|| cut.read(&rows, check_signals))?;
+            py.detach(|| cut.read(&rows, || pauses.look()))?;
         } else {
             cut.read(&rows, || Ok(()))?;
         }
         for found in cut.found.drain(..) {
             matches.resize_with(first + found.row, || None);
-            matches.push(Some(found.wrap(set, &rows)?));
+            matches.push(Some(found.wrap(py, stops, &rows)?));
             if matches.len() % DETACH_UNITS == 0 {
                 py.check_signals()?;
             }
@@ -160,7 +163,7 @@ impl Cut {
         self.matcher.reset();
         let (mut before, mut emitted) = (0, 0);
         while before < text.len() {
-            if self.unpaused >= SLICE_UNITS {
+            if self.unpaused >= UNLOOKED {
                 self.unpaused = 0;
                 pause()?;
             }
@@ -174,11 +177,11 @@ impl Cut {
                 self.matcher.advance(&self.codes)
             };
             emitted += (advance.released + advance.passed) as u64;
-            let Some(found) = advance.matched else {
+            let Some(found) = self.matcher.matched() else {
                 before += piece.len();
                 continue;
             };
-            let read = before + if self.raw { found.read } else { prefix(piece, found.read) };
+            let read = before + if self.raw { found.read } else { prefix(piece, found.read).len() };
             let stop = self.matcher.set().get(found.index);
             // What is emitted ends behind the stop, if it is included, or else in front of it.
             let kept = if emitted == found.end { read } else { read - stop.len() };
@@ -195,16 +198,14 @@ impl Cut {
 }
 
 impl Found {
-    fn wrap(self, set: &Bound<'_, StopSet>, rows: &Rows) -> PyResult<Py<StopMatch>> {
-        let py = set.py();
+    fn wrap(self, py: Python<'_>, stops: &Py<PyTuple>, rows: &Rows) -> PyResult<Py<StopMatch>> {
         let row = rows.bytes(self.row)?.unwrap_or_default();
         // The row was UTF-8, and a character ends here.
         let rest = PyString::new(
             py,
             std::str::from_utf8(row.get(self.read..).unwrap_or_default()).unwrap_or_default(),
         );
-        let stop = set.get().stop(py, self.matched.index)?;
-        StopMatch::wrap(py, &self.matched, stop, rest.into_any().unbind())
+        StopMatch::wrap(py, &self.matched, stops, rest.into_any().unbind())
     }
 }
 
@@ -219,13 +220,4 @@ fn piece(text: &str) -> &str {
 
 fn characters(text: &str) -> u64 {
     text.chars().count() as u64
-}
-
-/// How many bytes the first `count` characters are.
-fn prefix(text: &str, count: usize) -> usize {
-    if text.is_ascii() {
-        count
-    } else {
-        text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
-    }
 }

@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::error::type_name;
-use super::options::{self, Given};
-use super::stream::{Fed, StopStream};
+use super::options::{self, RawOptions};
+use super::state::FeedResult;
+use super::stop_stream::StopStream;
 use crate::{Limits, StopList, Tie};
 
 /// Lists of this many bytes take a millisecond and more to compile.
@@ -22,13 +23,6 @@ pub(super) struct StopSet {
     /// The stops as the caller gave them: matches hand out these very objects.
     pub(super) stops: Py<PyTuple>,
     limits: Limits,
-}
-
-impl StopSet {
-    /// The stop that a match names, as the caller gave it.
-    pub(super) fn stop(&self, py: Python<'_>, index: usize) -> PyResult<Py<PyAny>> {
-        Ok(self.stops.bind(py).get_item(index)?.unbind())
-    }
 }
 
 #[pymethods]
@@ -108,7 +102,8 @@ impl StopSet {
         start_inside: Option<&Bound<'_, PyAny>>,
         atomic: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
-        let given = Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic };
+        let given =
+            RawOptions { include_stop, errors, min_chars, ignore_inside, start_inside, atomic };
         StopStream::new(slf, given.parse(slf.py(), false)?, false)
     }
 
@@ -122,8 +117,14 @@ impl StopSet {
         start_inside: Option<&Bound<'_, PyAny>>,
         atomic: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<StopStream> {
-        let given =
-            Given { include_stop, errors: None, min_chars, ignore_inside, start_inside, atomic };
+        let given = RawOptions {
+            include_stop,
+            errors: None,
+            min_chars,
+            ignore_inside,
+            start_inside,
+            atomic,
+        };
         StopStream::new(slf, given.parse(slf.py(), true)?, true)
     }
 
@@ -138,9 +139,15 @@ impl StopSet {
         min_chars: Option<&Bound<'py, PyAny>>,
         ignore_inside: Option<&Bound<'py, PyAny>>,
         start_inside: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Fed<'py>> {
-        let given =
-            Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic: None };
+    ) -> PyResult<FeedResult<'py>> {
+        let given = RawOptions {
+            include_stop,
+            errors,
+            min_chars,
+            ignore_inside,
+            start_inside,
+            atomic: None,
+        };
         StopStream::new(slf, given.parse(slf.py(), false)?, false)?.feed_last(text)
     }
 
@@ -155,13 +162,20 @@ impl StopSet {
         ignore_inside: Option<&Bound<'py, PyAny>>,
         start_inside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyList>)> {
-        let given =
-            Given { include_stop, errors, min_chars, ignore_inside, start_inside, atomic: None };
-        let options = given.parse(slf.py(), false)?;
-        if let Some(cut) = super::arrow::truncate_many(slf, texts, &options)? {
+        let given = RawOptions {
+            include_stop,
+            errors,
+            min_chars,
+            ignore_inside,
+            start_inside,
+            atomic: None,
+        };
+        let (set, options) = (slf.get(), given.parse(slf.py(), false)?);
+        if let Some(cut) = super::arrow::truncate_many(&set.core, &set.stops, texts, &options)? {
             return Ok(cut);
         }
-        let (emits, matches) = super::batch::truncate_many(slf, texts, options)?;
+        let (emits, matches) =
+            super::truncate::truncate_many(&set.core, &set.stops, texts, options)?;
         Ok((emits.into_any(), matches))
     }
 

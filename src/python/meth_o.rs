@@ -2,9 +2,8 @@
 //! that is called for every token.
 //!
 //! The generated method costs 15 to 20 ns more a call, a quarter of the whole: it counts
-//! attachments, parses arguments and builds the result from Rust values. This entry does the usual
-//! chunk (a `str` without halves of surrogate pairs, no match, nothing unfinished) itself and
-//! leaves every other to the generated one's code. Both are tested against each other: the
+//! attachments, parses arguments and builds the result from Rust values. This entry takes the
+//! fast path itself and leaves every other chunk to the generated one's code. Both are tested against each other: the
 //! generated method stays reachable as `StopStream._feed_generated`.
 //!
 //! Not built for the stable ABI, which hides string storage.
@@ -18,8 +17,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::stream::StopStream;
-use super::usual::feed_usual;
+use super::fast_path::feed_fast;
+use super::stop_stream::StopStream;
 
 const NAME: &CStr = c"feed";
 const DOC: &CStr = match CStr::from_bytes_with_nul(
@@ -73,7 +72,7 @@ unsafe extern "C" fn feed(
         };
         if let Ok(text) = chunk.cast::<PyString>() {
             if let Ok(mut state) = stream.state.enter(py) {
-                match feed_usual(&mut state, &text) {
+                match feed_fast(&mut state, &text) {
                     Some(Ok(emit)) => {
                         drop(state);
                         // SAFETY: `emit` is a reference of ours to give away.

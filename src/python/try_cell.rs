@@ -5,7 +5,7 @@
 //! instructions cost a sixth of a token; under the GIL a plain flag is enough, because entering is
 //! one uninterrupted stretch of native code. Free-threaded builds pay for the locked instruction.
 //!
-//! `Exclusive` is one of the few places with `unsafe` in the binding: docs/architecture.md lists
+//! `TryCell` is one of the few places with `unsafe` in the binding: docs/architecture.md lists
 //! them.
 
 use std::cell::UnsafeCell;
@@ -18,7 +18,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// A value that one thread at a time may enter.
-pub(super) struct Exclusive<T> {
+pub(super) struct TryCell<T> {
     busy: AtomicBool,
     value: UnsafeCell<T>,
 }
@@ -26,9 +26,9 @@ pub(super) struct Exclusive<T> {
 // SAFETY: `enter` hands out at most one guard at a time, so sharing the cell between threads gives
 // no two of them access to the value at once; moving the value between threads, as the guard's
 // owner may change from call to call, needs `T: Send`.
-unsafe impl<T: Send> Sync for Exclusive<T> {}
+unsafe impl<T: Send> Sync for TryCell<T> {}
 
-impl<T> Exclusive<T> {
+impl<T> TryCell<T> {
     pub(super) fn new(value: T) -> Self {
         Self { busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
@@ -79,9 +79,9 @@ fn busy() -> PyErr {
 
 /// Access to the value until it is dropped.
 pub(super) struct Guard<'a, T> {
-    cell: &'a Exclusive<T>,
+    cell: &'a TryCell<T>,
     /// A guard is a `&mut T` in disguise, so it may not be shared between threads just because
-    /// `Exclusive` may.
+    /// `TryCell` may.
     _mutable: PhantomData<&'a mut T>,
 }
 

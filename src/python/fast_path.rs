@@ -1,34 +1,34 @@
-//! The usual chunk: a short `str` without halves of surrogate pairs, behind nothing unfinished, in
-//! which no stop ends.
+//! The fast path: a short `str` without surrogates, after nothing unfinished, in which no stop ends.
 //!
-//! Nearly every call is about one. It needs no exception, no match and no copy of the state, and
+//! Nearly every chunk is one. It needs no exception, no match and no copy of the state, and
 //! when nothing is held before or after, the very `str` that came in goes out. Everything else is
 //! left, untouched, to [`State::feed`], which is also the twin that tests compare with.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::stream::{DETACH_UNITS, State};
+use super::gil::DETACH_UNITS;
+use super::state::State;
 use super::text::{self, Chars};
-use crate::{Held, Passed, Unit};
+use crate::{Advance, CodeUnit, Held};
 
-/// Whether `chunk` may be usual for `state`; only a match can still get in the way.
-pub(super) fn is_usual(state: &State, chunk: &Bound<'_, PyString>) -> bool {
+/// Whether `chunk` may take the fast path of `state`; only a match can still get in the way.
+pub(super) fn is_fast(state: &State, chunk: &Bound<'_, PyString>) -> bool {
     let mut scratch = Vec::new();
-    let usual = |chars: Chars<'_>| chars.len() < DETACH_UNITS && !chars.has_surrogate();
-    state.takes_text() && Chars::of(chunk, &mut scratch).is_ok_and(usual)
+    let fast = |chars: Chars<'_>| chars.len() < DETACH_UNITS && !chars.has_surrogate();
+    state.reader.takes_text() && Chars::of(chunk, &mut scratch).is_ok_and(fast)
 }
 
-/// The text to send for a usual chunk without a match (an error only if there is no memory for it);
+/// The text to send for such a chunk without a match (an error only if there is no memory for it);
 /// `None`, with nothing changed, for any other chunk.
 #[inline]
-pub(super) fn feed_usual<'py>(
+pub(super) fn feed_fast<'py>(
     state: &mut State,
     chunk: &Bound<'py, PyString>,
 ) -> Option<PyResult<Bound<'py, PyString>>> {
     let mut scratch = Vec::new();
     let chars = Chars::of(chunk, &mut scratch).ok()?;
-    if !state.takes_text() || chars.len() >= DETACH_UNITS {
+    if !state.reader.takes_text() || chars.len() >= DETACH_UNITS {
         return None;
     }
     match chars {
@@ -38,9 +38,9 @@ pub(super) fn feed_usual<'py>(
     }
 }
 
-/// Out of line, so that the usual chunk does not carry the registers of the others.
+/// Out of line, so that a narrow chunk does not carry the registers of the others.
 #[inline(never)]
-fn wide<'py, U: Unit>(
+fn wide<'py, U: CodeUnit>(
     state: &mut State,
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
@@ -50,14 +50,14 @@ fn wide<'py, U: Unit>(
 }
 
 #[inline]
-fn advance<'py, U: Unit>(
+fn advance<'py, U: CodeUnit>(
     state: &mut State,
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
     units: &[U],
 ) -> Option<PyResult<Bound<'py, PyString>>> {
-    let held = state.matcher.held();
-    let advance = state.matcher.advance_unmatched(units)?;
+    let held = state.reader.held();
+    let advance = state.reader.advance_unmatched(units)?;
     state.last_text = true;
     if advance.passed == units.len() && advance.released == 0 {
         return Some(Ok(chunk.clone()));
@@ -71,7 +71,7 @@ fn cut<'py>(
     chunk: &Bound<'py, PyString>,
     chars: Chars<'_>,
     held: Held,
-    advance: Passed,
+    advance: Advance,
 ) -> PyResult<Bound<'py, PyString>> {
-    text::emitted(state.matcher.released(held, advance.released), chunk, chars, advance.passed)
+    text::emitted(state.reader.released(held, advance), chunk, chars, advance.passed)
 }

@@ -33,14 +33,15 @@ pub(super) struct StopMatch {
 }
 
 impl StopMatch {
-    /// The Python face of a core match; `stop` is the caller's own object, `rest` what followed in
-    /// its chunk.
+    /// The Python face of a core match; `stops` are the caller's own objects, `rest` what followed
+    /// in its chunk.
     pub(super) fn wrap(
         py: Python<'_>,
         found: &crate::Match,
-        stop: Py<PyAny>,
+        stops: &Py<PyTuple>,
         rest: Py<PyAny>,
     ) -> PyResult<Py<Self>> {
+        let stop = stops.bind(py).get_item(found.index)?.unbind();
         let crate::Match { index, start, end, start_chunk, end_chunk, .. } = *found;
         Py::new(py, Self { stop, index, start, end, start_chunk, end_chunk, rest })
     }

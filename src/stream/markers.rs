@@ -1,28 +1,28 @@
 //! Markers kept whole: where text may be cut without cutting a marker.
 //!
-//! Occurrences are found one behind the other: when a marker is complete, looking starts afresh
-//! behind it. The beginning of one that may still become complete is held like the beginning of a
+//! Occurrences are found one after the other: when a marker is complete, looking starts afresh
+//! after it. The beginning of one that may still become complete is held like the beginning of a
 //! stop; a complete one only matters while the hold for stops begins inside it.
 #![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 
-use crate::automaton::{Automaton, MATCH, Unit};
+use crate::automaton::{Automaton, CodeUnit, MATCH};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Keeper {
+pub(super) struct MarkerTracker {
     /// State of the marker automaton.
-    pub(crate) state: u32,
+    pub(super) state: u32,
     /// Complete markers that reach into what is held, as (start, end) offsets, ascending and apart
     /// from each other. Bounded: each ends inside the hold for stops, which is no longer than the
     /// longest stop.
-    pub(crate) whole: VecDeque<(u64, u64)>,
+    pub(super) whole: VecDeque<(u64, u64)>,
 }
 
-impl Keeper {
+impl MarkerTracker {
     /// Reads `units`, the first of which is at `offset`; text from `hold` on is held for stops.
     /// Gives where held text begins.
-    pub(crate) fn read<U: Unit>(
+    pub(super) fn read<U: CodeUnit>(
         &mut self,
         markers: &Automaton,
         offset: u64,
