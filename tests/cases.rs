@@ -12,6 +12,9 @@ use holdback::{
 };
 use serde_json::Value;
 
+/// What is read of the corpus. `patterns` is for the pattern engine.
+const FILES: [&str; 5] = ["bytes", "peers", "probes", "reports", "scopes"];
+
 /// A literal of the corpus.
 #[derive(Clone, Debug)]
 enum Chunk {
@@ -149,12 +152,10 @@ fn feed(reader: &mut Reader, chunk: &Chunk) -> Result<(Vec<u8>, Option<Vec<u8>>)
 
 fn cases() -> Vec<Value> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort();
-    let files =
-        files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
-    let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let texts: Vec<String> = FILES
+        .iter()
+        .map(|name| std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap())
+        .collect();
     texts
         .iter()
         .flat_map(|text| text.lines())

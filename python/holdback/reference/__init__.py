@@ -26,12 +26,25 @@ falls back to it.
 | ``whole.py`` | 9: what is held for markers |
 | ``stream.py`` | 2, 4, 5, 6: one response |
 | ``cutting.py`` | 10: cutting an iterator |
+| ``pattern.py``, ``syntax.py``, ``words.py`` | 11.1, 11.5, 11.6: patterns, and which texts are their words |
+| ``scan_patterns.py`` | 11.2: which stop ends the stream if there are patterns |
+| ``running.py`` | 11.3: what is held then, by trying every continuation |
 """
 
 from __future__ import annotations
 
 from .cutting import AsyncCut, Cut
+from .pattern import Pattern
 from .stops import StopSet, compile  # noqa: A004 - named like re.compile
 from .stream import StopMatch, StopStream, feed_batch
 
-__all__ = ["AsyncCut", "Cut", "StopMatch", "StopSet", "StopStream", "compile", "feed_batch"]
+__all__ = [
+    "AsyncCut",
+    "Cut",
+    "Pattern",
+    "StopMatch",
+    "StopSet",
+    "StopStream",
+    "compile",
+    "feed_batch",
+]

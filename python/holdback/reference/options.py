@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .stops import StopSet, listed, same_stops, utf8
+from .pattern import Pattern, tree_of
+from .stops import Stop, StopSet, has_patterns, listed, machine_of, same_stops, utf8
+from .syntax import looks
 
 Value = TypeVar("Value")
 
@@ -21,7 +23,7 @@ class Options:
 
     raw: bool
     errors: str
-    stops: tuple[str, ...]
+    stops: tuple[str | Pattern, ...]
     included: frozenset[int]
     min_chars: int
     regions_as_given: tuple[tuple[Any, Any], ...]
@@ -34,7 +36,7 @@ def check(
     stops: StopSet,
     *,
     raw: bool,
-    include_stop: bool | str | bytes | Iterable[str | bytes] | None = None,
+    include_stop: bool | Stop | Iterable[Stop] | None = None,
     errors: str | None = None,
     min_chars: int | None = None,
     ignore_inside: Iterable[tuple[str | bytes, str | bytes]] | None = None,
@@ -53,7 +55,12 @@ def check(
     if min_chars < 0:
         raise ValueError(f"min_chars must not be negative, it is {min_chars}")
     start_inside = _typed(bool, "start_inside", start_inside, False)
-    texts = tuple(_as_text(stop, raw, f"stop {index}") for index, stop in enumerate(stops))
+    texts = tuple(
+        _checked_pattern(stop, raw, index)
+        if isinstance(stop, Pattern)
+        else _as_text(stop, raw, f"stop {index}")
+        for index, stop in enumerate(stops)
+    )
     regions_as_given = _pairs(ignore_inside)
     regions = tuple(
         (_marker(opener, raw), _marker(closer, raw)) for opener, closer in regions_as_given
@@ -67,11 +74,13 @@ def check(
         whole = tuple(marker for pair in regions for marker in pair)
     else:
         whole = tuple(_marker(marker, raw) for marker in listed(atomic, "atomic"))
+    included = _included(stops, include_stop)
+    _check_bounds(stops, included, raw)
     return Options(
         raw=raw,
         errors=errors,
         stops=texts,
-        included=_included(stops, include_stop),
+        included=included,
         min_chars=min_chars,
         regions_as_given=regions_as_given,
         regions=regions,
@@ -97,6 +106,31 @@ def _as_text(literal: Any, raw: bool, name: str) -> str:
     return data.decode("utf-8")
 
 
+def _checked_pattern(pattern: Pattern, raw: bool, index: int) -> Pattern:
+    if isinstance(pattern.pattern, bytes) and not raw:
+        raise TypeError(
+            f"stop {index} is a pattern of bytes: a text stream takes str only, use byte_stream()"
+        )
+    if isinstance(pattern.pattern, str) and raw and "b" in looks(tree_of(pattern)):
+        raise ValueError(
+            f"stop {index} ({pattern!r}) has \\b, and a byte stream does not know what a character "
+            "is: use a pattern of bytes"
+        )
+    return pattern
+
+
+def _check_bounds(stops: StopSet, included: frozenset[int], raw: bool) -> None:
+    """Section 11.3: nothing may be held without end."""
+    if not has_patterns(stops):
+        return
+    for index, bound in enumerate(machine_of(stops, raw).bounds):
+        if bound is None and index not in included:
+            raise ValueError(
+                f"stop {index} ({stops.stops[index]!r}) can hold back text without end: "
+                "give it max_hold, or include it (include_stop)"
+            )
+
+
 def _marker(marker: Any, raw: bool) -> str:
     text = _as_text(marker, raw, f"marker {marker!r}")
     if not text:
@@ -114,7 +148,7 @@ def _pairs(ignore_inside: Any) -> tuple[tuple[Any, Any], ...]:
     return tuple((opener, closer) for opener, closer in pairs)
 
 
-def _check_regions(regions: tuple[tuple[str, str], ...], stops: tuple[str, ...]) -> None:
+def _check_regions(regions: tuple[tuple[str, str], ...], stops: tuple[str | Pattern, ...]) -> None:
     """Section 8, last point: markers that would make it unclear where a region begins or ends."""
     markers = [marker for pair in regions for marker in pair]
     for number, marker in enumerate(markers):
@@ -133,9 +167,9 @@ def _included(stops: StopSet, include_stop: Any) -> frozenset[int]:
         return frozenset(range(len(stops)) if include_stop else ())
     included: set[int] = set()
     for member in listed(include_stop, "include_stop"):
-        if not isinstance(member, (str, bytes)):
+        if not isinstance(member, (str, bytes, Pattern)):
             raise TypeError(
-                f"include_stop must have str or bytes in it, not {type(member).__name__}"
+                f"include_stop must have str, bytes or Pattern in it, not {type(member).__name__}"
             )
         same = same_stops(stops, member)
         if not same:

@@ -49,9 +49,9 @@ class Scanner:
     # -- sections 1 and 8: one character
     # -------------------------------------------------------------------------------
 
-    def read(self, character: str) -> tuple[int, int] | None:
-        """Read one character; return the index and the start of the stop that ends the stream here,
-        or ``None``.
+    def read(self, character: str) -> tuple[int, int, int] | None:
+        """Read one character; return the index, the start and the end of the stop that ends the
+        stream here, or ``None``.
         """
         armed = self.armed
         self.text += character
@@ -64,11 +64,15 @@ class Scanner:
             firing = [index for index in range(len(self.stops)) if self._may_fire_here(index)]
             if firing:
                 index = self._decide_tie(firing)
-                return index, len(self.text) - len(self.stops[index])
+                return index, len(self.text) - len(self.stops[index]), len(self.text)
         for number, (opener, _) in enumerate(self.regions):  # awake: rule 1, second half
             if self._ends_here(opener):
                 self.region = number
                 self.window = len(self.text)
+        return None
+
+    def finish(self) -> tuple[int, int, int] | None:
+        """The end of the text decides nothing about literals."""
         return None
 
     def _ends_here(self, literal: str) -> bool:
@@ -125,7 +129,7 @@ class Scanner:
                 match = future.read(character)
                 if match is not None:
                     break
-            if match == (index, start):
+            if match is not None and match[:2] == (index, start):
                 return True
         return False
 

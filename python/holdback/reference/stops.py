@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .cutting import AsyncCut, Cut
+from .pattern import Pattern, tree_of
+from .running import Machine
+from .syntax import ENDLESS, longest
+from .words import Words, literal
 
 if TYPE_CHECKING:
     from .stream import StopMatch, StopStream
 
+Stop: TypeAlias = "str | bytes | Pattern"
+
 MAX_STOPS = 1_000_000
 MAX_BYTES = 4 * 1024 * 1024
+MAX_STATES = 65_536
 
 
 class StopSet:
@@ -35,25 +43,27 @@ class StopSet:
 
     def __init__(
         self,
-        stops: str | bytes | Iterable[str | bytes] | None = None,
+        stops: Stop | Iterable[Stop] | None = None,
         /,
         *,
         tie: str | None = None,
         max_stops: int | None = None,
         max_bytes: int | None = None,
+        max_states: int | None = None,
     ) -> None:
         tie = "longest" if tie is None else tie
         max_stops = _limit("max_stops", max_stops, MAX_STOPS)
         max_bytes = _limit("max_bytes", max_bytes, MAX_BYTES)
+        _limit("max_states", max_states, MAX_STATES)  # there are no states here
         if tie not in ("longest", "first"):
             raise ValueError(f'tie must be "longest" or "first", not {tie!r}')
-        checked: list[str | bytes] = []
+        checked: list[Stop] = []
         nbytes = 0
         given = listed(stops, "stops")
         if len(given) > max_stops:
             raise ValueError(f"{len(given)} stops are more than max_stops={max_stops}")
         for index, stop in enumerate(given):
-            data = utf8(stop, f"stop {index}")
+            data = _text_of(stop, f"stop {index}")
             if not data:
                 raise ValueError(f"stop {index} is empty")
             nbytes += len(data)
@@ -64,7 +74,7 @@ class StopSet:
         self._tie = tie
 
     @property
-    def stops(self) -> tuple[str | bytes, ...]:
+    def stops(self) -> tuple[Stop, ...]:
         """The stops as given."""
         return self._stops
 
@@ -78,7 +88,20 @@ class StopSet:
         """Indices of the stops that can never be the match of a stream that is always armed
         (section 1).
         """
+        if has_patterns(self):
+            return machine_of(self, _in_bytes(self)).unreachable
         return tuple(index for index in range(len(self)) if self._is_unreachable(index))
+
+    @property
+    def bounds(self) -> tuple[int | None, ...]:
+        """How many characters each stop can hold at most; bytes, if a stop is ``bytes`` (section
+        11.3).
+
+        >>> from holdback.reference import Pattern
+        >>> StopSet(["END", Pattern(r"\\d+;", max_hold=9), Pattern(r"\\s+x")]).bounds
+        (2, 9, None)
+        """
+        return machine_of(self, _in_bytes(self)).bounds
 
     def _is_unreachable(self, index: int) -> bool:
         stops = [utf8(stop) for stop in self._stops]
@@ -92,7 +115,7 @@ class StopSet:
     @property
     def nbytes(self) -> int:
         """Bytes of UTF-8 in all stops: there is no automaton here whose memory could be told."""
-        return sum(len(utf8(stop)) for stop in self._stops)
+        return sum(len(_text_of(stop)) for stop in self._stops)
 
     def stream(self, **options: Any) -> StopStream:
         """Start a text stream.
@@ -147,7 +170,7 @@ class StopSet:
     def __len__(self) -> int:
         return len(self._stops)
 
-    def __iter__(self) -> Iterator[str | bytes]:
+    def __iter__(self) -> Iterator[Stop]:
         return iter(self._stops)
 
     def __contains__(self, stop: object) -> bool:
@@ -174,14 +197,14 @@ class StopSet:
         return _rebuild, (self._stops, self._tie)
 
 
-def _rebuild(stops: tuple[str | bytes, ...], tie: str) -> StopSet:
+def _rebuild(stops: tuple[Stop, ...], tie: str) -> StopSet:
     """What was accepted once is accepted again, whatever the limits were."""
-    nbytes = sum(len(utf8(stop)) for stop in stops)
+    nbytes = sum(len(_text_of(stop)) for stop in stops)
     return StopSet(stops, tie=tie, max_stops=len(stops), max_bytes=nbytes)
 
 
 def compile(  # noqa: A001 - named like re.compile
-    stops: str | bytes | Iterable[str | bytes] | None = None, /, **options: Any
+    stops: Stop | Iterable[Stop] | None = None, /, **options: Any
 ) -> StopSet:
     """``StopSet(stops, **options)``.
 
@@ -196,7 +219,7 @@ def listed(literals: Any, what: str) -> list[Any]:
     """
     if literals is None:
         return []
-    if isinstance(literals, (str, bytes)):
+    if isinstance(literals, (str, bytes, Pattern)):
         return [literals]
     try:
         return list(literals)
@@ -213,20 +236,71 @@ def utf8(literal: Any, name: str = "") -> bytes:
     if isinstance(literal, bytes):
         return literal
     if not isinstance(literal, str):
-        raise TypeError(f"{name} must be str or bytes, not {type(literal).__name__}")
+        raise TypeError(f"{name} must be str, bytes or Pattern, not {type(literal).__name__}")
     try:
         return literal.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(f"{name} has a lone surrogate: {literal!r}") from None
 
 
+def has_patterns(stops: StopSet) -> bool:
+    """Whether there is a pattern in the set."""
+    return any(isinstance(stop, Pattern) for stop in stops)
+
+
+def machine_of(stops: StopSet, raw: bool, openers: tuple[str, ...] = ()) -> Machine:
+    """What section 11 computes from a set, for streams of text or (``raw``) of bytes."""
+    return _machine(stops.stops, stops.tie, raw, openers)
+
+
+@functools.lru_cache(maxsize=1000)
+def _machine(stops: tuple[Stop, ...], tie: str, raw: bool, openers: tuple[str, ...]) -> Machine:
+    words, endless = [], []
+    for stop in stops:
+        if isinstance(stop, Pattern):
+            tree = tree_of(stop)
+            words.append(Words(tree, utf8=raw and isinstance(stop.pattern, str)))
+        else:
+            data = utf8(stop)
+            tree = literal(data.decode("latin-1" if raw else "utf-8"))
+            words.append(Words(tree, utf8=False))
+        endless.append(longest(tree) == ENDLESS)
+    return Machine(
+        tuple(words),
+        tuple(stop.max_hold if isinstance(stop, Pattern) else None for stop in stops),
+        tuple(endless),
+        tie,
+        openers,
+        raw=raw,
+        plain=_machine(stops, tie, raw, ()) if openers else None,
+    )
+
+
+def _in_bytes(stops: StopSet) -> bool:
+    """Whether it can make byte streams only."""
+    return any(
+        isinstance(stop.pattern if isinstance(stop, Pattern) else stop, bytes) for stop in stops
+    )
+
+
+def _text_of(stop: Any, name: str = "") -> bytes:
+    """A literal, or the text of a pattern, in UTF-8."""
+    return utf8(stop.pattern if isinstance(stop, Pattern) else stop, name)
+
+
 def same_stops(stops: StopSet, wanted: object) -> list[int]:
     """The indices of the stops of a set that are equal to ``wanted``."""
+    if isinstance(wanted, Pattern):
+        return [index for index, stop in enumerate(stops.stops) if stop == wanted]
     try:
         data = utf8(wanted)
     except (TypeError, ValueError):
         return []
-    return [index for index, stop in enumerate(stops.stops) if utf8(stop) == data]
+    return [
+        index
+        for index, stop in enumerate(stops.stops)
+        if not isinstance(stop, Pattern) and utf8(stop) == data
+    ]
 
 
 def _limit(name: str, value: object, default: int) -> int:

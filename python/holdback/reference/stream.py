@@ -10,8 +10,10 @@ from typing import Any
 
 from .decode import RawDecoder, TextDecoder
 from .options import Options, check
+from .pattern import Pattern
 from .scan import Scanner
-from .stops import StopSet
+from .scan_patterns import PatternScanner
+from .stops import StopSet, machine_of
 from .whole import Whole
 
 # What a stream takes and gives is str or bytes, depending on how it was made. The types here do not
@@ -26,13 +28,25 @@ class StopMatch:
     Immutable, hashable; equal when all attributes are.
     """
 
-    stop: str | bytes  # as given
+    stop: str | bytes  # as given; of a pattern the text that matched
     index: int  # its position in the list as given
     start: int  # offsets in the stream, in characters (byte_stream: bytes)
     end: int
     start_chunk: int  # which feed, from 0, brought the first and the last character
     end_chunk: int
     rest: str | bytes  # what followed in the chunk that completed the stop, in that chunk's type
+    cut: int = -1  # how much was emitted in all; as an argument: ``start`` if it is left out
+    pattern: Pattern | None = None  # the stop, if it is a pattern; ``stop`` is what matched then
+
+    def __post_init__(self) -> None:
+        if self.cut == -1:
+            object.__setattr__(self, "cut", self.start)
+
+    def __repr__(self) -> str:
+        names = ["stop", "index", "start", "end", "start_chunk", "end_chunk", "rest"]
+        if self.pattern is not None:
+            names += ["cut", "pattern"]
+        return f"StopMatch({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 class State:
@@ -46,17 +60,11 @@ class State:
         self.stops = stops
         self.options = options
         self.decoder = RawDecoder() if options.raw else TextDecoder(options.errors)
-        self.scanner = Scanner(
-            stops=options.stops,
-            tie=stops.tie,
-            included=options.included,
-            regions=options.regions,
-            min_chars=options.min_chars,
-            region=0 if options.start_inside else None,
-        )
+        self.scanner = _scanner(stops, options)
         self.whole = Whole(options.whole)
         self.chunks = 0  # chunks fed so far
         self.chunk_of: tuple[int, ...] = ()  # for each character the chunk that completed it
+        self.last_end = 0  # where in its chunk the last character ends
         self.last_chunk: str | bytes = "" if not options.raw else b""
         self.emitted = 0  # characters emitted so far
         self.match: StopMatch | None = None
@@ -101,6 +109,10 @@ class State:
         if not self.over:
             self.last_chunk = self.last_chunk[:0]  # what flush makes is followed by nothing
             self._read(self.decoder.finish())
+            if self.match is None:
+                found = self.scanner.finish()
+                if found is not None:
+                    self._matched(found, self.last_chunk)
         everything = len(self.scanner.text)
         emitted = self._emit(everything)
         self.flushed = True
@@ -109,25 +121,40 @@ class State:
     def _read(self, characters: Iterator[tuple[str, int]]) -> None:
         # What follows the end of the stream is not even asked for, so it is not decoded.
         for character, end_in_chunk in characters:
+            before = len(self.scanner.text)
             found = self.scanner.read(character)
+            if found is not None and len(self.scanner.text) == before:
+                # The character only decided that a stop had ended in front of it.
+                completed_here = self.chunk_of[-1] == self.chunks - 1
+                self._matched(found, self.last_chunk[self.last_end if completed_here else 0 :])
+                return
             self.whole.read(self.scanner.text)
             # flush() makes characters of the last chunk fed, which has been counted already.
             self.chunk_of += (self.chunks - 1,)
+            self.last_end = end_in_chunk
             if found is not None:
-                index, start = found
-                rest = self.last_chunk[end_in_chunk:]
-                end = len(self.scanner.text)
-                self.match = StopMatch(
-                    stop=self.stops.stops[index],
-                    index=index,
-                    start=start,
-                    end=end,
-                    start_chunk=self.chunk_of[start],
-                    end_chunk=self.chunk_of[end - 1],
-                    rest=rest,
-                )
+                self._matched(found, self.last_chunk[end_in_chunk:])
                 return
             self.scanner.settle()
+
+    def _matched(self, found: tuple[int, int, int], rest: str | bytes) -> None:
+        index, start, end = found
+        stop = self.stops.stops[index]
+        pattern = stop if isinstance(stop, Pattern) else None
+        sent = self.scanner.given_up
+        if isinstance(stop, Pattern):
+            stop = self.given_back(self.scanner.text[max(start, min(sent, end - 256)) : end])
+        self.match = StopMatch(
+            stop=stop,
+            index=index,
+            start=start,
+            end=end,
+            start_chunk=self.chunk_of[start],
+            end_chunk=self.chunk_of[end - 1],
+            rest=rest,
+            cut=end if index in self.options.included else max(start, sent),
+            pattern=pattern,
+        )
 
     def _held_from(self) -> int:
         return self.whole.held_from(self.scanner.text, self.scanner.given_up)
@@ -135,9 +162,7 @@ class State:
     def _emit(self, until: int) -> Text:
         # Emit what stands in front of `until`; after a match, what stands in front of the cut.
         if self.match is not None:
-            until = (
-                self.match.end if self.match.index in self.options.included else self.match.start
-            )
+            until = self.match.cut
         text = self.scanner.text[self.emitted : until]
         self.emitted = max(self.emitted, until)
         return self.given_back(text)
@@ -156,6 +181,27 @@ class State:
                 pass
         wanted = "bytes" if self.options.raw else "str or bytes"
         raise TypeError(f"a chunk must be {wanted}, not {type(chunk).__name__}")
+
+
+def _scanner(stops: StopSet, options: Options) -> Scanner | PatternScanner:
+    region = 0 if options.start_inside else None
+    literals = tuple(stop for stop in options.stops if isinstance(stop, str))
+    if len(literals) == len(options.stops):
+        return Scanner(
+            stops=literals,
+            tie=stops.tie,
+            included=options.included,
+            regions=options.regions,
+            min_chars=options.min_chars,
+            region=region,
+        )
+    return PatternScanner(
+        machine=machine_of(stops, options.raw, tuple(opener for opener, _ in options.regions)),
+        included=options.included,
+        regions=options.regions,
+        min_chars=options.min_chars,
+        region=region,
+    )
 
 
 class StopStream:
@@ -226,14 +272,14 @@ class StopStream:
     def arm(self) -> None:
         """From now on stops count (section 7)."""
         with _Alone(self):
-            self._change(Scanner.arm)
+            self._change(lambda scanner: scanner.arm())
 
     def disarm(self) -> None:
         """From now on a stop that ends is text like any other (section 7)."""
         with _Alone(self):
-            self._change(Scanner.disarm)
+            self._change(lambda scanner: scanner.disarm())
 
-    def _change(self, call: Callable[[Scanner], None]) -> None:
+    def _change(self, call: Callable[[Scanner | PatternScanner], None]) -> None:
         if self._state.over:
             return
         state = self._state.copy()
