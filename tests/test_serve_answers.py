@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -508,3 +509,37 @@ def test_a_header_that_cannot_be_sent_is_named() -> None:
     start, body = asyncio.run(run())
     assert start["status"] == 400
     assert "x-bin" in json.loads(body["body"])["error"]["message"]
+
+
+@pytest.mark.parametrize("policy", ["fail", "pass"])
+def test_what_was_not_read_is_counted_and_logged(
+    policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "holdback.serve")
+    monkey = b'data: {"type":"content_block_delta","delta":{"text":"hush"}}\n\n'
+    app: Any = None
+
+    async def script(wire: Wire, _: bytes) -> None:
+        await wire.answer(delta("read") + monkey + delta("", "stop") + DONE, SSE)
+
+    async def run() -> str:
+        nonlocal app
+        async with serving(Wire(script), on_unread=policy) as app:
+            await ask(app, *request("openai.chat", STOPS, stream=True))
+            return str(app.metrics.text()[0], "utf-8")
+
+    assert 'holdback_errors_total{kind="unread",upstream="up"} 1.0' in asyncio.run(run())
+    (record,) = [r for r in caplog.records if r.getMessage() == "request"]
+    assert record.fields["unread"] == 1  # type: ignore[attr-defined]
+    assert "hush" not in str(record.fields)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"-1e999"])
+def test_a_number_that_json_has_not_got_is_kept(number: bytes) -> None:
+    async def script(wire: Wire, _: bytes) -> None:
+        event = delta("one", "stop").replace(b'"index": 0', b'"index": 0, "score": ' + number)
+        await wire.answer(event + DONE, SSE)
+
+    reply, _ = through(script, *request("openai.chat", STOPS, stream=False))
+    assert reply.status == 200
+    assert reply.json["choices"][0]["message"]["content"] == "one"

@@ -93,6 +93,11 @@ class AnswerCutter:
         return self.cutter.matches
 
     @property
+    def frames_unread(self) -> int:
+        """Frames that could not be placed; an answer that is nothing the dialect knows is one."""
+        return self.cutter.frames_unread + (self.kind == "other")
+
+    @property
     def stopped(self) -> bool:
         """A stop ended it."""
         return self.ended and bool(self.matches)

@@ -8,7 +8,9 @@ what one stream keeps in memory is one chunk and what its cutter holds back.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from holdback._answers import AnswerCutter
 from holdback._failures import MALFORMED, UNREAD, code_of, failure_frame
@@ -90,6 +92,7 @@ class Delivery:
             raise _failure(error, cutting, metered.finishing) from error
         finally:
             self._record.matches = cutting.matches
+            self._record.unread = cutting.frames_unread
         if has_all(metered):
             self._record.end = "stop"
             self._record.hung_up("match")
@@ -180,7 +183,7 @@ class Delivery:
             if whole.error is not None:
                 status, value = error_status(self._dialect, whole.error), whole.error
                 self._record.failed("upstream_error")
-            body = dump_json(value)
+            body = _dumped(value)
         if whole.error is None:
             headers += self._stop_headers(whole.matches)
         self._record.meter.bytes_out = len(body)
@@ -199,6 +202,17 @@ class _Draining:
     def __init__(self, cutting: AnswerCutter) -> None:
         self.feed, self.finish = cutting.feed, cutting.finish
         self.matches = ()
+
+
+def _dumped(value: Any) -> bytes:
+    """The answer as JSON, with the numbers that JSON has not got, but servers send, as they came:
+    a log-probability may be `-Infinity`.
+    """
+    try:
+        return dump_json(value)
+    except ValueError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
 
 
 def _failure(error: WireError, cutting: AnswerCutter, finishing: bool) -> UpstreamError:

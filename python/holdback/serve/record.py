@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from uuid import uuid4
 
+from holdback._failures import UNREAD
 from holdback.serve.log import log_event
 from holdback.serve.meter import Meter
 from holdback.serve.metrics import Metrics
@@ -25,6 +26,8 @@ class Record:
         self.job: Job | None = None
         self.meter = Meter()
         self.matches: Sequence[WireMatch] = ()
+        self.unread = 0
+        """Frames of the answer in which no stop could be looked for."""
         self.end = "upstream"
         self.error: str | None = None
         self._first_byte: float | None = None
@@ -74,6 +77,8 @@ class Record:
             metrics.first_byte.labels(name).observe(self._first_byte)
         if self.error:
             metrics.errors.labels(name, self.error).inc()
+        if self.unread and self.error != UNREAD:  # it was let through
+            metrics.errors.labels(name, UNREAD).inc()
         log_event(
             "request",
             id=self.id,
@@ -88,6 +93,7 @@ class Record:
             error=self.error,
             stops_sent=len(job.split.send) if job else None,
             stops_enforced=len(job.split.enforce) if job else None,
+            unread=self.unread or None,
             fired=[match.index for match in self.matches] or None,
             chunks=meter.chunks or None,
             bytes_in=meter.bytes_in,
