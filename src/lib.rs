@@ -6,6 +6,7 @@ mod decode;
 mod error;
 #[cfg(feature = "python")]
 mod python;
+pub mod repetition;
 mod scope;
 mod set;
 mod stops;

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdback import StopSet
-from holdback.criteria import Generation, StoppingCriteria, step_batch
+from holdback import Generation, StoppingCriteria, StopSet, step_batch
 from holdback.finish import Finish
 
 EOS, STOP_TOKEN = 90, 91
@@ -470,9 +469,9 @@ def test_a_criterion_that_fails_leaves_the_run_as_it_was(call):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_tokens": 0}, "max_tokens must be at least 1, not 0"),
+        ({"max_tokens": -1}, "max_tokens must not be negative, not -1"),
         ({"min_tokens": -1}, "min_tokens must not be negative, not -1"),
-        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens (5) is greater than max_tokens (4)"),
+        ({"ignore_end_inside": True}, "ignore_end_inside needs the regions of ignore_inside"),
         ({"max_time": -0.5}, "max_time must be seconds, 0 or more, not -0.5"),
         ({"max_time": float("nan")}, "max_time must be seconds, 0 or more, not nan"),
         ({"min_tokens": 1, "min_chars": 1}, "min_tokens and min_chars"),
@@ -515,11 +514,11 @@ def test_a_bad_piece_changes_nothing():
     run.step(1, "xE")
     for call in [
         lambda: run.step(1, 5),
-        lambda: run.step(2, None),
+        lambda: run.step(2, 7.5),
         lambda: run.step("1", "x"),
         lambda: run.step_block([1, 1], ["N", 5]),
         lambda: run.step_block([1], "N"),
-        lambda: step_batch([run], [2], [None]),
+        lambda: step_batch([run], [2], [5]),
     ]:
         with pytest.raises(TypeError):
             call()
@@ -531,7 +530,7 @@ def test_a_bad_piece_changes_nothing():
     generations,
     limits,
     st.integers(0, 12),
-    st.sampled_from([None, 5, b"\xff"]),
+    st.sampled_from([[], 5, b"\xff"]),
     st.booleans(),
 )
 def test_a_call_that_raises_leaves_no_trace(stops, generation, limit, at, bad, own):
@@ -550,15 +549,15 @@ def test_a_call_that_raises_leaves_no_trace(stops, generation, limit, at, bad, o
 def test_a_block_taken_back_behind_min_tokens_arms_again():
     run = StoppingCriteria(stop=["END"], min_tokens=2).start()
     with pytest.raises(TypeError):
-        run.step_block([1, 2, 3], ["END", "b", None])
+        run.step_block([1, 2, 3], ["END", "b", 5])
     emit, finish = run.step_block([1, 2, 3, 4], ["END", "b", "c", "END"])
     assert (emit, finish.reason, finish.tokens) == ("ENDbc", "stop_string", 4)
 
 
 def test_a_batch_with_one_bad_piece_changes_no_run():
     runs = [StoppingCriteria(stop=["END"], eos_token_ids=2).start() for _ in range(3)]
-    with pytest.raises(TypeError, match="piece 2 is NoneType, not str or bytes-like"):
-        step_batch(runs, [1, 2, 1], ["xE", "</s>", None])
+    with pytest.raises(TypeError, match="piece 2 is int, not str or bytes-like"):
+        step_batch(runs, [1, 2, 1], ["xE", "</s>", 5])
     assert [(run.tokens, run.held, run.finish) for run in runs] == [(0, "", None)] * 3
 
 
@@ -666,3 +665,209 @@ def test_a_clock_that_fails_leaves_the_run_as_it_was():
     with pytest.raises(StopIteration):
         run.step(2, "N")
     assert (run.finish, run.tokens, run.held) == (None, 1, "E")
+
+
+# --- which tokens stay
+# ---------------------------------------------------------------------------------------------
+
+byte_texts = st.text("a.。好😀é", max_size=8)
+
+
+@st.composite
+def byte_tokens(draw: st.DrawFn) -> list[str | bytes]:
+    """A text cut into tokens anywhere, also inside characters, some tokens as `str` where they are
+    whole.
+    """
+    data = draw(byte_texts).encode()
+    parts: list[str | bytes] = []
+    while data:
+        size = draw(st.integers(0, 5))
+        piece, data = data[:size], data[size:]
+        whole = not parts or isinstance(parts[-1], str) or _whole(parts)
+        try:
+            text = piece.decode()
+        except UnicodeDecodeError:
+            text = ""
+        parts.append(text if text and whole and draw(st.booleans()) else piece)
+    return parts
+
+
+def _whole(parts: list[str | bytes]) -> bool:
+    joined = b"".join(part.encode() if isinstance(part, str) else part for part in parts)
+    try:
+        joined.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@given(
+    byte_tokens(),
+    st.lists(st.sampled_from(["。", "😀", ".a", "。好", "é"]), max_size=2),
+    st.booleans(),
+    st.sampled_from([None, 3]),
+    st.booleans(),
+)
+def test_the_tokens_that_stay_have_no_byte_of_what_was_removed(parts, stops, include, limit, block):
+    run = StoppingCriteria(stop=stops, include_stop=include, max_tokens=limit).start()
+    emitted, finish = "", None
+    if block:
+        emitted, finish = run.step_block(range(len(parts)), parts)
+    else:
+        for number, part in enumerate(parts):
+            emit, finish = run.step(number, part)
+            emitted += emit
+            waiting = list(run.held_tokens)
+            assert waiting == list(range(number + 1))[number + 1 - len(waiting) :]
+            if finish is not None:
+                break
+    if finish is None:
+        rest, finish = run.cancel()
+        emitted += rest
+    assert run.held_tokens == ()
+    sizes = [len(part.encode() if isinstance(part, str) else part) for part in parts]
+    ends = list(itertools.accumulate(sizes[: finish.tokens]))
+    out = len(emitted.encode())
+    expected = sum(end <= out for end in ends) if finish.removed else finish.tokens
+    assert finish.kept_tokens == expected
+    assert finish.trim(list(range(len(parts)))) == list(range(len(parts)))[:expected]
+
+
+@given(byte_tokens(), st.lists(st.sampled_from(["。", "😀", ".a", "。好"]), max_size=2))
+def test_held_tokens_are_those_with_a_byte_that_is_not_out(parts, stops):
+    run = StoppingCriteria(stop=stops).start()
+    out, ends, size = 0, [], 0
+    for number, part in enumerate(parts):
+        emit, finish = run.step(number, part)
+        if finish is not None:
+            return
+        out += len(emit.encode())
+        size += len(part.encode() if isinstance(part, str) else part)
+        ends.append(size)
+        assert run.held_tokens == tuple(at for at, end in enumerate(ends) if end > out)
+
+
+def test_a_character_of_a_stop_in_three_tokens_takes_all_three_with_it():
+    run = StoppingCriteria(stop=["。"]).start()
+    tokens = [bytes([byte]) for byte in "好。".encode()]
+    for at, piece in enumerate(tokens):
+        _, finish = run.step(at, piece)
+    assert finish.match.start_chunk == 5, "the token that completed its first character"
+    assert (finish.kept_tokens, b"".join(finish.trim(tokens)).decode()) == (3, "好")
+    assert finish.trim(tokens, [0.5] * 6) == (tokens[:3], [0.5] * 3)
+
+
+def test_a_token_without_text_goes_with_the_text_that_comes_next():
+    """As `tokenizers.DecodeStream` gives it: nothing until the character is whole."""
+    run = StoppingCriteria(stop=["。"]).start()
+    pieces = [None, None, "好", None, None, "。"]
+    for at, piece in enumerate(pieces):
+        _, finish = run.step(at, piece)
+        if at == 1:
+            assert run.held_tokens == (0, 1)
+    assert (finish.tokens, finish.kept_tokens) == (6, 3)
+    run = StoppingCriteria(stop=["END"], eos_token_ids=2).start()
+    run.step(7, None)
+    assert run.step(2, None)[1].kept_tokens == 1, "nothing of it was removed"
+
+
+def test_a_token_without_text_leaves_an_unfinished_character_alone():
+    run = StoppingCriteria(stop=["END"]).start()
+    assert run.step(1, "好".encode()[:2]) == ("", None)
+    assert run.step(9, None) == ("", None)
+    assert run.step(2, "好".encode()[2:]) == ("好", None)
+    emits, _ = step_batch([run], [9], [None])
+    assert (emits, run.tokens) == ([""], 4)
+    assert run.step_block([1, 9], ["x", None])[0] == "x"
+
+
+@pytest.mark.parametrize(
+    ("how", "kept"),
+    [("eos", 1), ("stop_token", 1), ("length", 2), ("custom", 2), ("cancelled", 2), ("time", 2)],
+)
+def test_every_reason_says_how_many_tokens_stay(how, kept):
+    now = [0.0]
+    run = StoppingCriteria(
+        stop=["END"],
+        eos_token_ids=2,
+        stop_token_ids=3,
+        max_tokens=2 if how == "length" else None,
+        max_time=5.0 if how == "time" else None,
+        clock=lambda: now[0],
+        custom=[lambda run, *_: how == "custom" and run.tokens == 2],
+    ).start()
+    run.step(1, "xE")
+    now[0] = 9.0
+    token = {"eos": 2, "stop_token": 3}.get(how, 1)
+    _, finish = run.step(token, "N")
+    if how == "cancelled":
+        _, finish = run.cancel()
+    assert (finish.reason, finish.tokens, finish.kept_tokens) == (how, 2, kept)
+
+
+def test_a_finish_that_nobody_counted_trims_nothing():
+    with pytest.raises(ValueError, match="nobody counted"):
+        Finish("eos").trim([1])
+
+
+@given(stop_lists, generations, limits)
+def test_the_text_of_an_ending_token_comes_out_when_it_is_asked_for(stops, generation, limit):
+    plain = criteria_for(stops, **limit).start()
+    emitted, finish = play(plain, generation)
+    run = criteria_for(stops, include_stop_token=True, **limit).start()
+    with_token, same = play(run, generation)
+    if finish is not None and finish.reason in ("eos", "stop_token"):
+        assert with_token == emitted + finish.removed
+        assert (same.removed, same.kept_tokens) == ("", same.tokens)
+        assert (same.reason, same.tokens) == (finish.reason, finish.tokens)
+    else:
+        assert (with_token, same) == (emitted, finish)
+
+
+def test_no_token_at_all_may_be_allowed():
+    run = StoppingCriteria(stop=["END"], max_tokens=0, min_tokens=3).start()
+    assert (run.finish.reason, run.finish.tokens) == ("length", 0)
+    assert run.step(1, "x") == ("", run.finish)
+    assert pickle.loads(pickle.dumps(run)).finish == run.finish
+
+
+def test_the_limit_wins_over_min_tokens():
+    run = StoppingCriteria(stop=["x"], eos_token_ids=2, min_tokens=5, max_tokens=2).start()
+    assert run.step(2, "x") == ("x", None)
+    assert run.step(2, "x")[1].reason == "length"
+
+
+def test_own_criteria_are_asked_on_the_last_token_too_and_win():
+    seen = []
+
+    def own(run, token, emit):
+        seen.append(token)
+        return "mine" if token == 9 else None
+
+    criteria = StoppingCriteria(custom=[own], max_tokens=2)
+    run = criteria.start()
+    run.step(1, "a")
+    assert run.step(2, "b")[1].reason == "length"
+    assert seen == [1, 2]
+    run = criteria.start()
+    run.step(1, "a")
+    assert run.step(9, "b")[1].reason == "mine"
+
+
+def test_end_tokens_may_be_ignored_inside_a_region():
+    criteria = StoppingCriteria(
+        stop=["END"],
+        eos_token_ids=2,
+        stop_token_ids=3,
+        ignore_inside=[("<tool_call>", "</tool_call>")],
+        ignore_end_inside=True,
+    )
+    run = criteria.start()
+    run.step(1, "<tool_call>{")
+    assert run.step(2, "|")[1] is None
+    assert step_batch([run], [3], ["|"]) == (["|"], [])
+    assert run.step(1, "}</tool_call>")[1] is None
+    assert run.step(2, "</s>")[1].reason == "eos"
+    plain = StoppingCriteria(eos_token_ids=2, ignore_inside=[("<t>", "</t>")]).start()
+    plain.step(1, "<t>")
+    assert plain.step(2)[1].reason == "eos"

@@ -22,13 +22,14 @@ RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
 
 # From the ground up; a module may use itself and those before it.
-LAYERS = ["error", "stops", "automaton", "scope", "set", "decode", "stream", "wire"]
+LAYERS = ["error", "repetition", "stops", "automaton", "scope", "set", "decode", "stream", "wire"]
 RANK = {module: rank for rank, module in enumerate(LAYERS)}
 
 # The binding, likewise. A set makes streams and a stream keeps its set: the one honest circle.
 BINDING = [
     {"gil", "try_cell", "text"},
     {"error"},
+    {"repetition"},
     {"options", "stop_match"},
     {"state"},
     {"fast_path", "feed_many", "pickle", "truncate", "arrow"},

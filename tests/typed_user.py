@@ -160,6 +160,10 @@ def ending() -> None:
     ambiguous = Finish.parse("openai", {"finish_reason": "stop"})
     assert isinstance(ambiguous, AmbiguousFinish)
     assert holdback.vocabularies.VOCABULARIES
+    ends = StoppingCriteria(
+        repetition=holdback.Repetition(cover=1000), custom=[holdback.JsonEnd(), holdback.FenceEnd()]
+    )
+    assert ends.start().step(1, None) == ("", None)
     assert holdback.wire.DIALECTS
 
 

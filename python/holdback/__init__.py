@@ -22,19 +22,24 @@ if TYPE_CHECKING:
     from holdback._explain import Explanation, explain
     from holdback._lint import Finding, lint
     from holdback._trace import Trace, trace
-    from holdback.criteria import Criterion, Generation, StoppingCriteria, step_batch
+    from holdback.criteria import Criterion, StoppingCriteria
+    from holdback.endings import FenceEnd, JsonEnd, Repetition
     from holdback.finish import AmbiguousFinish, Finish, ParsedFinish
+    from holdback.generation import Generation, step_batch
     from holdback.providers import Plan
 
 __all__ = [
     "AmbiguousFinish",
     "Criterion",
     "Explanation",
+    "FenceEnd",
     "Finding",
     "Finish",
     "Generation",
+    "JsonEnd",
     "ParsedFinish",
     "Plan",
+    "Repetition",
     "StopMatch",
     "StopSet",
     "StopStream",

@@ -522,3 +522,32 @@ class Cutter:
 
 def _rebuild_set(stops: Any, tie: Any, max_stops: int, max_bytes: int, /) -> StopSet: ...
 def _rebuild_stream(set: StopSet, state: dict[str, Any], /) -> StopStream[Any]: ...
+
+@final
+class LoopDetector:
+    """Finds text that has fallen into a loop; made by `holdback.Repetition.detector`.
+
+    It holds nothing back, gives every chunking the same answer, and its memory is bounded by the
+    longest unit. Used by one thread at a time. It copies and pickles.
+    """
+
+    def __new__(
+        cls, count: int, cover: int, min_unit: int, max_unit: int, short_cover: int | None
+    ) -> LoopDetector: ...
+    def feed(self, text: str, /) -> int | None:
+        """Read `text` up to the character that completes a loop.
+
+        Returns how many characters were read then, or `None` if the whole text was.
+        """
+    def skip(self, text: str, /) -> None:
+        """Read all of `text`, whatever it completes. A loop that goes on is found afterwards."""
+    @property
+    def found(self) -> tuple[str, int, int] | None:
+        """The last loop: the first copy of its unit, the number of whole copies, and the offset of
+        that first one, in characters of all text read.
+        """
+    def copy(self) -> LoopDetector:
+        """An independent detector in the same state."""
+    def __getnewargs__(self) -> tuple[int, int, int, int, int | None]: ...
+    def __getstate__(self) -> object: ...
+    def __setstate__(self, state: Any, /) -> None: ...

@@ -10,9 +10,12 @@ import sys
 
 HOMES = {
     "Criterion": "criteria",
-    "Generation": "criteria",
     "StoppingCriteria": "criteria",
-    "step_batch": "criteria",
+    "Generation": "generation",
+    "step_batch": "generation",
+    "FenceEnd": "endings",
+    "JsonEnd": "endings",
+    "Repetition": "endings",
     "AmbiguousFinish": "finish",
     "Finish": "finish",
     "ParsedFinish": "finish",

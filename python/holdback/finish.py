@@ -12,7 +12,7 @@ a `ParsedFinish`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,12 @@ from .vocabularies import Vocabulary, vocabulary
 if TYPE_CHECKING:
     from . import StopMatch
 
-__all__ = ["BUILT_IN_REASONS", "AmbiguousFinish", "Finish", "ParsedFinish", "read", "write"]
+__all__ = ["BUILT_IN_REASONS", "AmbiguousFinish", "Finish", "Loop", "ParsedFinish", "read", "write"]
 
-BUILT_IN_REASONS = ("eos", "stop_token", "stop_string", "length", "time", "cancelled")
+BUILT_IN_REASONS = (
+    *("eos", "stop_token", "stop_string", "repetition", "json_end", "fence_end"),
+    *("length", "time", "cancelled"),
+)
 """The reasons that a `Generation` finds by itself; every other word comes from the engine or from a
 criterion of the caller.
 """
@@ -65,10 +68,22 @@ class AmbiguousFinish:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """What the text repeated when it ended with the reason `"repetition"`."""
+
+    unit: str
+    """One copy, the first."""
+    count: int
+    """Whole copies."""
+    start: int
+    """Where the repeating text begins, in characters of the emitted text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The end of one generation.
 
-    >>> from holdback.criteria import StoppingCriteria
+    >>> from holdback import StoppingCriteria
     >>> run = StoppingCriteria(stop=["END"], max_tokens=50).start()
     >>> run.step(17, "done. E")
     ('done. ', None)
@@ -80,8 +95,8 @@ class Finish:
     """
 
     reason: str
-    """`"eos"`, `"stop_token"`, `"stop_string"`, `"length"`, `"time"`, `"cancelled"`, or a word of
-    the engine's own.
+    """`"eos"`, `"stop_token"`, `"stop_string"`, `"repetition"`, `"json_end"`, `"fence_end"`,
+    `"length"`, `"time"`, `"cancelled"`, or a word of the engine's own.
     """
     tokens: int = 0
     """Tokens generated, the ones that make up the stop and the ending token included: they were
@@ -90,7 +105,8 @@ class Finish:
     match: StopMatch[str] | None = None
     """The match, when a stop string ended the generation here.
 
-    Its chunk numbers are token positions, from 0.
+    Its chunk numbers are token positions, from 0: of the tokens that *completed* the first and the
+    last character of the stop. To trim token ids, use `kept_tokens`.
     """
     stop: str | None = None
     """The stop string that ended it, also when another system found it (`Generation.end`) and there
@@ -104,8 +120,37 @@ class Finish:
     """
     removed: str = ""
     """Text that the counted tokens brought and that was not emitted: the stop and what followed it
-    in its token, or the ending token's own text. Everything emitted plus `removed` is everything
-    generated."""
+    in its token, what followed the end of a JSON value, or the ending token's own text. Everything
+    emitted plus `removed` is everything generated."""
+    kept_tokens: int | None = None
+    """How many tokens, from the first, have nothing of `removed` in them, not even one byte of its
+    first character; the ending token is not among them unless its text was emitted. `None` where
+    no `Generation` counted.
+    """
+    loop: Loop | None = None
+    """What was repeated, for `"repetition"`."""
+
+    def trim(self, *lists: Sequence[Any]) -> Any:
+        """Each list (token ids, log-probabilities) without the entries of tokens that are not kept:
+        the list itself for one, a tuple for several.
+
+        >>> from holdback import StoppingCriteria
+        >>> run = StoppingCriteria(stop=["。"]).start()
+        >>> tokens = [bytes([byte]) for byte in "好。".encode()]
+        >>> for token, piece in enumerate(tokens):
+        ...     emit, finish = run.step(token, piece)
+        >>> b"".join(finish.trim(tokens)).decode(), finish.kept_tokens, finish.tokens
+        ('好', 3, 6)
+
+        Raises:
+            ValueError: if nobody counted the tokens.
+        """
+        if self.kept_tokens is None:
+            raise ValueError(
+                "this finish does not come from a Generation: nobody counted its tokens"
+            )
+        trimmed = tuple(one[: self.kept_tokens] for one in lists)
+        return trimmed[0] if len(trimmed) == 1 else trimmed
 
     def to(self, system: str, /, *, otherwise: str | None = None) -> dict[str, Any]:
         """The fields that `system` ends an answer with, in its own words.

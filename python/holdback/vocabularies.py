@@ -62,11 +62,17 @@ class Vocabulary:
     """Where a word written as `"word:detail"` puts its second half."""
 
 
+_TEXT_END = {"json_end": "eos", "fence_end": "eos"}
+_NO_WORD = {"time": "length", "repetition": "eos", **_TEXT_END}
 _OWN_END = {
     "stop_token": "eos",
-    "time": "length",
+    **_NO_WORD,
 }  # fallbacks of a system where stop tokens cannot be named
 _ANY_STOP = ("eos", "stop_string", "stop_token")
+_DONE = (
+    *_ANY_STOP,
+    *("repetition", "json_end", "fence_end", "length", "time", "cancelled", "custom"),
+)
 _ENGINE = {"error": "error", "repetition": "repetition"}
 
 
@@ -96,14 +102,14 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
         "finish_reason",
         {**_OPENAI_WORDS, **_TOOLS},
         {**_OPENAI_MEAN, **_same("tool_calls", "function_call")},
-        fallbacks={"time": "length"},
+        fallbacks=_NO_WORD,
     ),
     Vocabulary(
         "openai.completions",
         "finish_reason",
         _OPENAI_WORDS,
         _OPENAI_MEAN,
-        fallbacks={"time": "length"},
+        fallbacks=_NO_WORD,
     ),
     Vocabulary(
         # The Responses API has no stop field of its own; servers that speak it (vLLM) do. A tool
@@ -126,7 +132,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "in_progress": (),
             "queued": (),
         },
-        fallbacks={"time": "length"},
+        fallbacks=_NO_WORD,
         detail_field="incomplete_details.reason",
     ),
     Vocabulary(
@@ -231,7 +237,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "abort": ("cancelled",),
             **_same("length", "tool_calls", "error", "repetition"),
         },
-        fallbacks={"time": "length"},
+        fallbacks={"time": "length", **_TEXT_END},
         stop_field="stop_reason",
         token_named_for=("stop_token",),
         token_meanings=("stop_token", "eos"),
@@ -255,7 +261,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
             "abort": ("cancelled",),
             **_same("length", "tool_calls", "content_filter"),
         },
-        fallbacks={"time": "length"},
+        fallbacks=_NO_WORD,
         stop_field="matched_stop",
         token_named_for=("eos", "stop_token"),
         token_meanings=("eos", "stop_token"),
@@ -266,7 +272,7 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
         "meta_info.finish_reason.type",
         {**dict.fromkeys(_ANY_STOP, "stop"), "length": "length", "cancelled": "abort"},
         {"stop": _ANY_STOP, "abort": ("cancelled",), **_same("length")},
-        fallbacks={"time": "length"},
+        fallbacks=_NO_WORD,
         stop_field="meta_info.finish_reason.matched",
         token_named_for=("eos", "stop_token"),
         token_meanings=("eos", "stop_token"),
@@ -319,8 +325,8 @@ VOCABULARIES: Mapping[str, Vocabulary] = _table(
         # `generate` returns ids and nothing else; a criterion only ever answers that a row is done.
         "transformers",
         "is_done",
-        dict.fromkeys((*_ANY_STOP, "length", "time", "cancelled", "custom"), True),
-        {True: (*_ANY_STOP, "length", "time", "cancelled", "custom"), False: ()},
+        dict.fromkeys(_DONE, True),
+        {True: _DONE, False: ()},
     ),
 )
 """The vocabularies by system."""

@@ -27,6 +27,7 @@ mod gil;
 mod meth_o;
 mod options;
 mod pickle;
+mod repetition;
 mod state;
 mod stop_match;
 mod stop_set;
@@ -49,6 +50,8 @@ mod _core {
     use super::batch::feed_batch;
     #[pymodule_export]
     use super::cache::compile;
+    #[pymodule_export]
+    use super::repetition::LoopDetector;
     #[pymodule_export]
     use super::stop_match::StopMatch;
     #[pymodule_export]

@@ -326,9 +326,8 @@ impl Reader {
         self.matcher.matched().map(|found| found.read)
     }
 
-    /// Characters in whatever storage, as far as they are valid.
-    // Not by way of `advance_unmatched`: a second call of it, and the compiler does not put it into
-    // the fast path of the binding any more.
+    /// Characters in whatever storage, as far as they are valid. Short ones take the shorter way,
+    /// unless a stop ends in them.
     #[inline]
     fn advance<U: CodeUnit, E>(
         &mut self,
@@ -336,6 +335,11 @@ impl Reader {
         pause: impl FnMut() -> Result<(), E>,
     ) -> Result<(Held, Advance), E> {
         let held = self.matcher.held();
+        if units.len() <= SLICE {
+            if let Some(advance) = self.matcher.advance_unmatched(units) {
+                return Ok((held, advance));
+            }
+        }
         Ok((held, self.matcher.advance_in_slices(units, SLICE, pause)?))
     }
 

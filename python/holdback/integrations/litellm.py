@@ -22,18 +22,17 @@ the configuration::
 from __future__ import annotations
 
 import json
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import holdback
 from holdback import providers
-from holdback._answers import AnswerCutter
-from holdback.integrations._cutting import AsyncCutStream, make_cutter
+from holdback._relay import arelay
 from holdback.integrations._requests import stay_here
-from holdback.wire import Cutter
+from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from holdback import StopSet, StopStream
 
@@ -222,10 +221,8 @@ async def cut_stream(
             return
         whole = _chained(first, chunks)
         if isinstance(first, bytes | str):
-            cutter = make_cutter(_messages_cutter(stops), **options)
-            cutting = AnswerCutter(cutter, streams=True)
-            pieces = AsyncCutStream(_encoded(whole), cutting, lambda: _close(response))
-            async for out in pieces:
+            cutter = Cutter("anthropic.messages", stops, on_malformed="pass", **options)
+            async for out in arelay(_encoded(whole), cutter, lambda: _close(response)):
                 yield out
         else:
             async for chunk in _cut_objects(
@@ -234,10 +231,6 @@ async def cut_stream(
                 yield chunk
     finally:
         await _close(response)
-
-
-def _messages_cutter(stops: StopSet) -> Callable[..., Cutter]:
-    return partial(Cutter, "anthropic.messages", stops)
 
 
 async def _chained(first: Any, rest: Any) -> AsyncIterator[Any]:
@@ -369,12 +362,14 @@ def _carrier(chunk: Any, index: int, text: str) -> Any:
 def cut_answer(response: Any, stops: StopSet, options: dict[str, Any]) -> Any:
     """An answer that was not streamed, cut in place: LiteLLM's objects, or the dictionary of
     `/v1/messages`.
-
-    Raises `WireError` for one that cannot be cut; the proxy answers with an error then.
     """
     if isinstance(response, dict) and response.get("type") == "message":
-        cutter = make_cutter(_messages_cutter(stops), **options)
-        made = cutter.body(json.dumps(response).encode())
+        try:
+            made = Cutter("anthropic.messages", stops, **options).body(
+                json.dumps(response).encode()
+            )
+        except (TypeError, WireError):
+            return response
         response.update(json.loads(made))
         return response
     whole = {
