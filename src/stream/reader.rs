@@ -233,6 +233,12 @@ impl Reader {
         Ok(End { text, count, matched: false })
     }
 
+    /// Forgets what is held and what waits, as if it had never come: only positions are kept.
+    pub fn drop_held(&mut self) {
+        self.decoder = Decoder::default();
+        let _ = self.matcher.flush();
+    }
+
     /// What a step released of the text held before it, as (UTF-8) bytes.
     #[inline]
     #[must_use]

@@ -154,9 +154,8 @@ impl<'a> Cursor<'a> {
             self.at += 1;
             let raw = key.of(self.json);
             if raw.contains(&b'\\') {
-                let mut name = String::new();
-                super::text::decode(raw, None, &mut name)
-                    .map_err(|what| Malformed { what, at: key.start })?;
+                let name =
+                    super::text::decode(raw).map_err(|what| Malformed { what, at: key.start })?;
                 field(self, name.as_bytes())?;
             } else {
                 field(self, raw)?;
@@ -400,9 +399,8 @@ pub(super) fn word(json: &[u8], span: Option<Span>) -> Cow<'_, [u8]> {
     if !raw.contains(&b'\\') {
         return Cow::Borrowed(raw);
     }
-    let mut text = String::new();
-    match super::text::decode(raw, None, &mut text) {
-        Ok(_) => Cow::Owned(text.into_bytes()),
+    match super::text::decode(raw) {
+        Ok(text) => Cow::Owned(text.into_bytes()),
         Err(_) => Cow::Borrowed(raw),
     }
 }

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! From the ground up: `json`, `edit` and `text` read and change one frame's bytes; `framing` finds
-//! the frames; `text_stream` is one message text with its matcher; `frame` is what was found in a
+//! the frames; `text_stream` is one message text with its reader; `frame` is what was found in a
 //! frame; `dialect` has a file for each dialect and the table of all; `choices` and `blocks` are
 //! what several dialects share; `cutter` is the public face.
 #![forbid(unsafe_code)]
@@ -41,7 +41,6 @@ mod frame;
 mod framing;
 mod json;
 mod logprobs;
-mod matcher;
 mod options;
 mod template;
 mod text;

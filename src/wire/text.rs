@@ -11,7 +11,7 @@ use crate::set::StopSet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
     Char(char),
-    /// Half of a surrogate pair that stands alone.
+    /// Lone surrogates.
     High(u16),
     Low(u16),
 }
@@ -82,48 +82,44 @@ fn join(high: u16, low: u16) -> char {
     char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Decodes a raw string onto `out` for the matcher. `waiting` is the high half at the end of the
-/// text before it; the high half at the end of this one is returned and not decoded: its low half
-/// may come with the next text. A half that stays alone counts as U+FFFD.
-pub(super) fn decode(
-    raw: &[u8],
-    waiting: Option<u16>,
-    out: &mut String,
-) -> Result<Option<u16>, &'static str> {
-    let mut waiting = waiting;
+/// Appends the characters of a raw string to `out`, and lone surrogates as they are: whether they
+/// find their other half in another text is for the reader to know.
+pub(super) fn units(raw: &[u8], out: &mut Vec<u32>) -> Result<(), &'static str> {
     let mut rest = raw;
-    while !rest.is_empty() {
-        if waiting.is_none() {
-            // The run up to the next escape is text as it stands.
-            let run = rest.iter().position(|&byte| byte == b'\\').unwrap_or(rest.len());
-            let (plain, behind) = rest.split_at(run);
-            out.push_str(std::str::from_utf8(plain).map_err(|_| NOT_UTF8)?);
-            rest = behind;
-            if rest.is_empty() {
-                break;
-            }
+    loop {
+        // The run up to the next escape is text as it stands.
+        let run = rest.iter().position(|&byte| byte == b'\\').unwrap_or(rest.len());
+        let (plain, after) = rest.split_at(run);
+        plain_units(plain, out)?;
+        if after.is_empty() {
+            return Ok(());
         }
-        let (piece, length) = piece(rest)?;
-        rest = rest.get(length..).unwrap_or(&[]);
-        match (waiting.take(), piece) {
-            (Some(high), Piece::Low(low)) => out.push(join(high, low)),
-            (lone, piece) => {
-                if lone.is_some() {
-                    out.push(char::REPLACEMENT_CHARACTER);
-                }
-                match piece {
-                    Piece::Char(character) => out.push(character),
-                    Piece::High(high) => waiting = Some(high),
-                    Piece::Low(_) => out.push(char::REPLACEMENT_CHARACTER),
-                }
-            }
-        }
+        let (piece, length) = piece(after)?;
+        out.push(match piece {
+            Piece::Char(character) => character.into(),
+            Piece::High(half) | Piece::Low(half) => half.into(),
+        });
+        rest = after.get(length..).unwrap_or(&[]);
     }
-    Ok(waiting)
 }
 
-/// How many bytes of `raw` its first `count` characters take. A pair counts as one, a lone half
-/// too, as in [`decode`].
+/// The same for a string without escapes.
+#[inline]
+pub(super) fn plain_units(raw: &[u8], out: &mut Vec<u32>) -> Result<(), &'static str> {
+    out.extend(std::str::from_utf8(raw).map_err(|_| NOT_UTF8)?.chars().map(u32::from));
+    Ok(())
+}
+
+/// A whole raw string as text; a lone surrogate in it is U+FFFD.
+pub(super) fn decode(raw: &[u8]) -> Result<String, &'static str> {
+    let mut codes = Vec::with_capacity(raw.len());
+    units(raw, &mut codes)?;
+    let text = |code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    Ok(codes.into_iter().map(text).collect())
+}
+
+/// How many bytes of `raw` its first `count` characters take. A pair counts as one, a lone
+/// surrogate too.
 pub(super) fn offset(raw: &[u8], count: usize) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -190,10 +186,10 @@ pub(super) fn encode_stop(set: &StopSet, index: usize, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn decoded(raw: &str, waiting: Option<u16>) -> (String, Option<u16>) {
-        let mut out = String::new();
-        let waiting = decode(raw.as_bytes(), waiting, &mut out).unwrap();
-        (out, waiting)
+    fn units_of(raw: &str) -> Vec<u32> {
+        let mut out = Vec::new();
+        units(raw.as_bytes(), &mut out).unwrap();
+        out
     }
 
     #[test]
@@ -202,13 +198,13 @@ mod tests {
             ["", "plain", "tab\tquote\"back\\slash/\u{8}\u{c}\r\n", "caf\u{e9} \u{1f600} \u{0} end"]
         {
             let raw = serde_json::to_string(text).unwrap();
-            assert_eq!(decoded(&raw[1..raw.len() - 1], None), (text.to_owned(), None));
+            assert_eq!(decode(&raw.as_bytes()[1..raw.len() - 1]).unwrap(), text);
             let escaped = text
                 .encode_utf16()
                 .map(|unit| format!("\\u{unit:04X}"))
                 .collect::<Vec<_>>()
                 .concat();
-            assert_eq!(decoded(&escaped, None), (text.to_owned(), None));
+            assert_eq!(decode(escaped.as_bytes()).unwrap(), text);
             let mut ours = Vec::new();
             encode(text, &mut ours);
             let ours = [b"\"", ours.as_slice(), b"\""].concat();
@@ -217,16 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_pair_wait_join_or_stand_alone() {
-        let face = Some(0xD83D);
-        assert_eq!(decoded(r"a\ud83d", None), ("a".into(), face));
-        assert_eq!(decoded(r"\ude00b", face), ("\u{1f600}b".into(), None));
-        assert_eq!(decoded("", face), (String::new(), face));
-        assert_eq!(decoded("b", face), ("\u{fffd}b".into(), None));
-        assert_eq!(decoded(r"\ud83d", face), ("\u{fffd}".into(), face));
-        assert_eq!(decoded(r"\n", face), ("\u{fffd}\n".into(), None));
-        assert_eq!(decoded(r"\ude00\ud83db", None), ("\u{fffd}\u{fffd}b".into(), None));
-        assert_eq!(decoded(r"\ud83d\ud83d\ude00", None), ("\u{fffd}\u{1f600}".into(), None));
+    fn surrogates_that_do_not_meet_here_come_out_as_they_are() {
+        assert_eq!(units_of(r"a\ud83d"), [0x61, 0xd83d]);
+        assert_eq!(units_of(r"\ude00b"), [0xde00, 0x62]);
+        assert_eq!(units_of(r"\ud83d\ude00"), [0x1f600]);
+        assert_eq!(units_of(r"\ud83d\ud83d\ude00\n"), [0xd83d, 0x1f600, 0xa]);
+        assert_eq!(decode(br"\ude00\ud83db").unwrap(), "\u{fffd}\u{fffd}b");
     }
 
     #[test]
@@ -251,7 +243,7 @@ mod tests {
         for raw in
             [&br"\x"[..], br"\u12", br"\u12G4", b"\xff", b"\xe4\xb8", b"\xc0\x80", b"\xed\xa0\x80"]
         {
-            assert!(decode(raw, None, &mut String::new()).is_err(), "{raw:?}");
+            assert!(decode(raw).is_err(), "{raw:?}");
         }
     }
 }

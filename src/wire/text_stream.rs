@@ -1,27 +1,27 @@
-//! One message text on the wire: its matcher, and the raw bytes of what is held back.
+//! One message text on the wire: its reader, and the raw bytes of what is held back.
 //!
-//! Invariant: `held` is the raw form of exactly the characters the matcher holds, followed by the
-//! escape of a high surrogate that waits for its low half, if there is one. So what is released is
+//! Invariant: `held` is the raw form of exactly the characters the reader holds, followed by the
+//! escape of a high surrogate that waits there for its low half, if there is one. So what is released is
 //! a prefix of `held`, found by counting characters, and leaves in the escapes in which it came.
 #![forbid(unsafe_code)]
 
 use super::logprobs::Logprobs;
-use super::matcher::{CharMatcher, Released};
 use super::{json, text};
+use crate::decode::{Decoder, Errors, Fault};
 use crate::error::Error;
 use crate::set::StopSet;
-use crate::stream::{Match, StreamOptions};
+use crate::stream::{Match, Reader, StreamOptions};
 
 /// The state of one message text.
 #[derive(Clone, Debug)]
 pub(super) struct TextStream {
-    matcher: CharMatcher,
+    reader: Reader,
     held: Vec<u8>,
-    /// A high surrogate at the end of the text so far.
-    waiting: Option<u16>,
     /// Characters that are still to pass unread (the echo of a prompt), and how many there were.
     skip: u64,
     skipped: u64,
+    /// A high surrogate at the end of the echo so far.
+    echoed: Decoder,
     /// Everything that left, raw, for providers that repeat the whole text at the end.
     emitted: Option<Vec<u8>>,
     /// UTF-8 bytes of text that came and that left, as [`text::decoded_len`] counts: where
@@ -46,7 +46,8 @@ pub(super) struct Step {
 /// Buffers shared by all streams of a cutter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
-    decoded: String,
+    /// Code units of a text that is not plain ASCII.
+    units: Vec<u32>,
     /// The raw text that may leave.
     pub(super) text: Vec<u8>,
     /// Characters that all streams have read.
@@ -56,8 +57,8 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Fails for a text that [`TextStream::take`] would refuse.
     pub(super) fn check(&mut self, raw: &[u8]) -> Result<(), &'static str> {
-        self.decoded.clear();
-        text::decode(raw, None, &mut self.decoded).map(|_| ())
+        self.units.clear();
+        text::units(raw, &mut self.units)
     }
 }
 
@@ -70,11 +71,15 @@ impl TextStream {
         held_bytes: usize,
     ) -> Result<Self, Error> {
         Ok(Self {
-            matcher: CharMatcher::new(set, options)?,
+            // A lone surrogate is text like any other on the wire, and leaves as it came.
+            reader: Reader::text(
+                set.clone(),
+                &StreamOptions { errors: Errors::Replace, ..options.clone() },
+            )?,
             held: Vec::new(),
-            waiting: None,
             skip,
             skipped: 0,
+            echoed: Decoder::default(),
             emitted: repeat.then(Vec::new),
             decoded_in: 0,
             decoded_out: 0,
@@ -94,25 +99,34 @@ impl TextStream {
     }
 
     fn read(&mut self, raw: &[u8], scratch: &mut Scratch) -> Result<Step, &'static str> {
-        let Scratch { decoded, text: out, characters } = scratch;
-        let (chunk, waiting, length) = if self.waiting.is_none() && !raw.contains(&b'\\') {
-            (std::str::from_utf8(raw).map_err(|_| "a string that is not UTF-8")?, None, raw.len())
+        let Scratch { units, text: out, characters } = scratch;
+        let escaped = raw.contains(&b'\\');
+        let length = if escaped { text::decoded_len(raw) } else { raw.len() };
+        let (step, count) = if !escaped && raw.is_ascii() {
+            (self.reader.feed_units(raw, go_on), raw.len())
         } else {
-            decoded.clear();
-            let waiting = text::decode(raw, self.waiting, decoded)?;
-            (decoded.as_str(), waiting, text::decoded_len(raw))
+            units.clear();
+            if escaped {
+                text::units(raw, units)?;
+            } else {
+                text::plain_units(raw, units)?;
+            }
+            (self.reader.feed_units(units.as_slice(), go_on), units.len())
         };
+        // Not reached: what is invalid is replaced, and the reader is never flushed for good.
+        let step = step.map_err(|_| "a text that goes on after its end")?;
+        let count = step.text.as_ref().map_or(count, Vec::len);
+        let (advance, matched) = (step.advance, self.reader.matched().cloned());
         let start = self.decoded_in;
-        let step = self.matcher.advance(chunk);
-        *characters += step.read as u64;
+        *characters += count as u64;
         self.decoded_in += length as u64;
-        self.waiting = waiting;
-        if self.held.is_empty() && waiting.is_none() && step.whole && step.matched.is_none() {
+        let whole = advance.passed == count && self.reader.decoder().is_empty();
+        if self.held.is_empty() && whole && matched.is_none() {
             self.decoded_out = self.decoded_in;
             self.note_emitted(raw);
             return Ok(Step { unchanged: true, matched: None, start });
         }
-        let Released { emitted, matched, .. } = step;
+        let emitted = advance.released + advance.passed;
         let first = out.len();
         let in_place = self.held.is_empty();
         if in_place {
@@ -126,7 +140,6 @@ impl TextStream {
         }
         if matched.is_some() {
             self.held.clear();
-            self.waiting = None;
         }
         let emission = out.get(first..).unwrap_or(&[]);
         self.decoded_out += text::decoded_len(emission) as u64;
@@ -147,23 +160,25 @@ impl TextStream {
         raw: &[u8],
         scratch: &mut Scratch,
     ) -> Result<Step, &'static str> {
-        scratch.decoded.clear();
+        scratch.units.clear();
         let start = self.decoded_in;
-        let waiting = text::decode(raw, self.waiting, &mut scratch.decoded)?;
-        let count = scratch.decoded.chars().count() as u64;
-        if count < self.skip || (count == self.skip && waiting.is_none()) {
+        text::units(raw, &mut scratch.units)?;
+        let decoded = self.echoed.join(scratch.units.iter().copied(), Errors::Replace);
+        let count = decoded.text.len() as u64;
+        if count < self.skip || (count == self.skip && decoded.next.is_empty()) {
             // A pair split over two texts counts once, when it is whole; neither half is held.
             scratch.characters += count;
             self.skip -= count;
             self.skipped += count;
-            self.waiting = waiting;
+            self.echoed = decoded.next;
             self.decoded_in += text::decoded_len(raw) as u64;
             self.decoded_out = self.decoded_in;
             self.note_emitted(raw);
             return Ok(Step { unchanged: true, matched: None, start });
         }
         // A half that waited and stays alone is a character of its own, but none of this text.
-        let lone = self.waiting.take().is_some() && !text::begins_with_low(raw);
+        let lone = !self.echoed.is_empty() && !text::begins_with_low(raw);
+        self.echoed = Decoder::default();
         let count = usize::try_from(self.skip).unwrap_or(usize::MAX).saturating_sub(lone.into());
         let at = text::offset(raw, count);
         scratch.characters += self.skip;
@@ -181,19 +196,13 @@ impl TextStream {
     /// No more text comes before whatever follows: appends all that is held to `out`. A high
     /// surrogate that still waits stays alone and is read as U+FFFD, which can complete a stop.
     pub(super) fn flush(&mut self, out: &mut Vec<u8>) -> Option<Match> {
+        // Nothing to refuse: what is invalid is replaced.
+        let end = self.reader.pause().unwrap_or_default();
         if self.held.is_empty() {
-            self.matcher.flush();
             return None;
         }
-        let mut matched = None;
-        let mut at = self.held.len();
-        if self.waiting.take().is_some() {
-            let step = self.matcher.advance_lone_half();
-            if step.matched.is_some() {
-                at = text::offset(&self.held, step.emitted);
-            }
-            matched = step.matched;
-        }
+        let matched = self.reader.matched().filter(|_| end.matched).cloned();
+        let at = if end.matched { text::offset(&self.held, end.count) } else { self.held.len() };
         let emission = self.held.get(..at).unwrap_or(&[]);
         out.extend_from_slice(emission);
         if let Some(emitted) = &mut self.emitted {
@@ -205,14 +214,13 @@ impl TextStream {
             self.decoded_out + text::decoded_len(emission) as u64
         };
         self.held.clear();
-        self.matcher.flush();
         matched.map(|found| self.shifted(found))
     }
 
     /// The text just taken was the last before a border: what is held leaves with it.
     pub(super) fn close(&mut self, taken: &mut Step, raw: &[u8], scratch: &mut Scratch) {
         if !self.holds() {
-            self.matcher.flush();
+            let _ = self.reader.pause();
             return;
         }
         if taken.unchanged {
@@ -227,13 +235,10 @@ impl TextStream {
 
     /// Forgets what is held. Half of an echoed pair has left, and still waits to be counted.
     pub(super) fn drop_held(&mut self) {
-        if self.holds() {
-            self.waiting = None;
-        }
+        self.reader.drop_held();
         self.held.clear();
         self.decoded_out = self.decoded_in;
         self.entries.clear();
-        self.matcher.flush();
     }
 
     /// True while some text waits.
@@ -269,6 +274,12 @@ impl TextStream {
         found.end += self.skipped;
         found
     }
+}
+
+/// Nothing interrupts a text.
+#[expect(clippy::unnecessary_wraps, reason = "other users of a reader can be interrupted")]
+fn go_on() -> Result<(), Fault> {
+    Ok(())
 }
 
 /// A text fault as one of the frame's.
