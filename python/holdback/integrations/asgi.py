@@ -20,72 +20,55 @@ vllm serve ... --middleware holdback.integrations.asgi.StopMiddleware
 The middleware reads requests to the paths of the known APIs and enforces their stops on what the
 application answers, streamed or whole. At the match the client gets the end of its answer and the
 application gets `http.disconnect`, as if the client had left: so the response that it streams is
-cancelled, and with it whatever that reads from. It runs on asyncio.
+cancelled, and with it whatever that reads from. An answer that cannot be cut is an error in the
+words of its API. It runs on asyncio.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdback import StopSet, providers
-from holdback._relay import arelay, has_all, relay, rest_of
-from holdback.dialects import dialect_of
+from holdback._answers import AnswerCutter
+from holdback._failures import NO_RETRY, STATUS, error_body
+from holdback._relay import has_all, rest_of
+from holdback.dialects import DIALECTS, dialect_of
+from holdback.integrations._cutting import (
+    AsyncCutStream,
+    CutStream,
+    cut_response,
+    cut_sse,
+    in_own_words,
+    make_cutter,
+)
 from holdback.integrations._requests import Exchange, read_exchange, stay_here
-from holdback.wire import Cutter, Dialect, WireError
+from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Iterable,
-        Iterator,
-        MutableMapping,
-    )
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+
+    from typing_extensions import Unpack
+
+    from holdback.integrations._options import CutterOptions
+
+__all__ = ["AsyncCutStream", "CutStream", "StopMiddleware", "cut_response", "cut_sse"]
 
 Message: TypeAlias = "MutableMapping[str, Any]"
 Scope: TypeAlias = "MutableMapping[str, Any]"
 Receive: TypeAlias = "Callable[[], Awaitable[Message]]"
 Send: TypeAlias = "Callable[[Message], Awaitable[None]]"
 
-MAX_BODY_BYTES = 16 << 20
-"""A longer request is passed on unread."""
+MAX_BODY_BYTES = 64 << 20
+"""A longer request is refused: its stops could not be read."""
 
 PATIENCE = 1.0
 """Seconds that an application has to notice that its client is gone, before its next `send` fails.
 """
 
-
-def cut_sse(
-    body: Any, dialect: Dialect, stops: StopSet | str | Iterable[str], /, **options: Any
-) -> AsyncIterator[bytes] | Iterator[bytes]:
-    """A provider's stream up to the first stop, with that provider's own end.
-
-    Args:
-        body: an iterable of `bytes` or `str`, asynchronous or not; what comes back is of the same kind. It is closed (`aclose()`,
-            else `close()`) at the match, and when the client leaves.
-        dialect: whose stream it is, one of `holdback.wire.DIALECTS` (also those that are no event streams).
-        stops: a compiled set, or the stops.
-        options: those of `holdback.wire.Cutter`: `choices` (how many answers come interleaved), `include_stop`, `on_match`, ...
-
-    Raises:
-        ValueError: for bad stops or options, at once.
-    """
-    cutter = Cutter(dialect, stops, **options)
-    if hasattr(body, "__aiter__"):
-        aclose = getattr(body, "aclose", None) or getattr(body, "close", None)
-
-        async def encoded() -> AsyncIterator[bytes]:
-            async for chunk in body:
-                yield chunk.encode() if isinstance(chunk, str) else chunk
-
-        return arelay(encoded(), cutter, aclose or (lambda: None))
-    close = getattr(body, "close", lambda: None)
-    return relay(
-        (chunk.encode() if isinstance(chunk, str) else chunk for chunk in body), cutter, close
-    )
+_AROUND_SEND = ("http.response.pathsend", "http.response.zerocopysend", "http.response.trailers")
+"""Ways to answer that would go around the cutter, or that end an answer after its end."""
 
 
 class StopMiddleware:
@@ -94,10 +77,12 @@ class StopMiddleware:
     Args:
         app: the application.
         stop: stops for requests that bring none.
-        provider: whose limits on stops hold for the application, a name of `holdback.providers` (`"vllm"`); without it, those that the
-            API suggests are kept to. The application is sent the stops that it can take, and all are enforced here.
+        provider: whose limits on stops hold for the application, a name of `holdback.providers`
+            (`"vllm"`); without it, those that the API suggests are kept to. The application is sent
+            the stops that it can take, and all are enforced here.
         must_name: send the application no stops of which it would not say that they fired.
-        options: those of `holdback.wire.Cutter`.
+        options: those of `holdback.wire.Cutter`. What cannot be read, or in which no text was read,
+            is an error unless `on_malformed` or `on_unread` is `"pass"`.
 
     Raises:
         ValueError: for bad stops, a provider that is not known, or options that do not fit together.
@@ -110,40 +95,46 @@ class StopMiddleware:
         stop: Iterable[str] | None = None,
         provider: str | providers.Provider | None = None,
         must_name: bool = False,
-        **options: Any,
+        **options: Unpack[CutterOptions],
     ) -> None:
         self.app = app
         self.stop: Any = StopSet(stop).stops
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.must_name = must_name
-        self.options = options
-        Cutter("openai.chat", self.stop, **options)  # bad options are told now
+        self.options: dict[str, Any] = {**options}
+        Cutter("openai.chat", self.stop, **self.options)  # bad options are errors now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if (
             scope["type"] != "http"
             or scope["method"] != "POST"
-            or dialect_of(scope["path"]) is None
+            or (dialect := dialect_of(scope["path"])) is None
         ):
             await self.app(scope, receive, send)
             return
         messages, body = await _read(receive)
-        exchange = None
-        if body is not None:
-            exchange = read_exchange(
-                scope["path"],
-                scope.get("query_string", b"").decode("ascii", "replace"),
-                body,
-                provider=self.provider,
-                stop=self.stop,
-                must_name=self.must_name,
-                local=stay_here(self.options),
-            )
+        if body is None:
+            if messages[-1]["type"] == "http.request":
+                message = f"the request is longer than {MAX_BODY_BYTES} bytes"
+                error = DIALECTS[dialect].error(413, message, "request_too_large", None)
+                await _send_error(send, 413, error)
+                return
+            await self.app(scope, _replayed(messages, receive), send)
+            return
+        exchange = read_exchange(
+            scope["path"],
+            scope.get("query_string", b"").decode("ascii", "replace"),
+            body,
+            provider=self.provider,
+            stop=self.stop,
+            must_name=self.must_name,
+            local=stay_here(self.options),
+        )
         if exchange is None:
             await self.app(scope, _replayed(messages, receive), send)
             return
-        await _Answer(exchange, exchange.cutter(**self.options), receive, send).run(self.app, scope)
+        await _Answer(exchange, self.options, receive, send).run(self.app, scope)
 
 
 async def _read(receive: Receive) -> tuple[list[Message], bytes | None]:
@@ -173,6 +164,17 @@ def _replayed(messages: list[Message], receive: Receive) -> Receive:
     return replay
 
 
+async def _send_error(send: Send, status: int, error: bytes | dict[str, Any]) -> None:
+    body = error if isinstance(error, bytes) else json.dumps(error).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (NO_RETRY[0].encode(), NO_RETRY[1].encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
 class _GoneError(OSError):
     """What an application gets that goes on sending: the client is gone, as servers of ASGI 2.4 say
     it.
@@ -180,45 +182,36 @@ class _GoneError(OSError):
 
 
 class _Answer:
-    """One answer on its way from the application to the client."""
+    """The application's side of one answer: what it is given to read, and that it is left."""
 
-    def __init__(self, exchange: Exchange, cutter: Cutter, receive: Receive, send: Send) -> None:
-        self.exchange, self.cutter = exchange, cutter
-        self._receive, self._send = receive, send
-        self.body_given = False
-        self.ended = asyncio.Event()  # the client has its whole answer
-        self.from_client: asyncio.Future[Message] | None = None
-        self.last: asyncio.Future[None] | None = (
-            None  # the sending of what ends an answer that was cut
-        )
-        self.start: Message | None = None  # of an answer that is not streamed: waits for its body
-        self.cuts = False
-        self.whole: list[bytes] = []
+    def __init__(
+        self, exchange: Exchange, options: dict[str, Any], receive: Receive, send: Send
+    ) -> None:
+        self._exchange, self._receive = exchange, receive
+        self._body_given = False
+        self._ended = asyncio.Event()  # the client has its whole answer
+        self._from_client: asyncio.Future[Message] | None = None
+        self._last: asyncio.Future[None] | None = None  # what ends an answer that was cut
+        self._client = _Client(exchange, options, send)
 
     async def run(self, app: Any, scope: Scope) -> None:
         try:
-            await app(self._inner_scope(scope), self.receive, self.send)
+            await app(self._inner_scope(scope), self._receive_next, self._send_next)
         except Exception as error:
-            if self.ended.is_set() and (
+            if self._ended.is_set() and (
                 isinstance(error, _GoneError) or isinstance(error.__context__, _GoneError)
             ):
                 return
-            if self.cuts and self.exchange.streams and not self.ended.is_set():
+            if not self._ended.is_set():
                 # The application broke off. What was held is the client's; then the server hears of
                 # the error.
-                await self._send(
-                    {
-                        "type": "http.response.body",
-                        "body": rest_of(self.cutter),
-                        "more_body": True,
-                    }
-                )
+                await self._client.break_off()
             raise
         finally:
-            if self.from_client is not None:
-                self.from_client.cancel()
-            if self.last is not None:
-                await self.last
+            if self._from_client is not None:
+                self._from_client.cancel()
+            if self._last is not None:
+                await self._last
 
     def _inner_scope(self, scope: Scope) -> Scope:
         """The scope with the request's new length, without compression, and of an ASGI version in
@@ -227,7 +220,7 @@ class _Answer:
         From 2.4 on, applications (Starlette among them) do not listen for `http.disconnect` but
         wait for `send` to raise, which leaves their source open until it is collected.
         """
-        length = str(len(self.exchange.body)).encode()
+        length = str(len(self._exchange.body)).encode()
         headers = [
             (name, value)
             for name, value in scope["headers"]
@@ -236,81 +229,140 @@ class _Answer:
         versions = {**scope.get("asgi", {})}
         if tuple(map(int, versions.get("spec_version", "2.0").split("."))) >= (2, 4):
             versions["spec_version"] = "2.3"
-        return {**scope, "headers": [*headers, (b"content-length", length)], "asgi": versions}
+        made = {**scope, "headers": [*headers, (b"content-length", length)], "asgi": versions}
+        if scope.get("extensions"):
+            offered = scope["extensions"].items()
+            made["extensions"] = {name: more for name, more in offered if name not in _AROUND_SEND}
+        return made
 
-    async def receive(self) -> Message:
-        if not self.body_given:
-            self.body_given = True
-            return {"type": "http.request", "body": self.exchange.body, "more_body": False}
-        if self.from_client is None:
-            self.from_client = asyncio.ensure_future(self._receive())
-        ended = asyncio.ensure_future(self.ended.wait())
+    async def _receive_next(self) -> Message:
+        if not self._body_given:
+            self._body_given = True
+            return {"type": "http.request", "body": self._exchange.body, "more_body": False}
+        if self._from_client is None:
+            self._from_client = asyncio.ensure_future(self._receive())
+        ended = asyncio.ensure_future(self._ended.wait())
         try:
-            await asyncio.wait((self.from_client, ended), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self._from_client, ended), return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
-        if self.ended.is_set():
+        if self._ended.is_set():
             return {"type": "http.disconnect"}
-        message, self.from_client = self.from_client.result(), None
+        message, self._from_client = self._from_client.result(), None
         return message
 
-    async def send(self, message: Message) -> None:
-        if self.ended.is_set():
+    async def _send_next(self, message: Message) -> None:
+        if self._ended.is_set():
             await asyncio.sleep(PATIENCE)  # an application that listens is cancelled in here
             raise _GoneError("the client is gone")
-        if message["type"] == "http.response.start":
-            await self._begin(message)
-        elif message["type"] == "http.response.body" and self.cuts:
-            await (self._stream if self.exchange.streams else self._gather)(message)
-        else:
-            await self._send(message)
-
-    async def _begin(self, message: Message) -> None:
-        headers = {bytes(name).lower(): bytes(value) for name, value in message.get("headers", ())}
-        kind = headers.get(b"content-type", b"")
-        self.cuts = (
-            message["status"] == 200
-            and b"content-encoding" not in headers
-            and (b"json" in kind or b"event-stream" in kind)
-        )
-        if self.cuts:
-            kept = [
-                pair
-                for pair in message.get("headers", ())
-                if bytes(pair[0]).lower() != b"content-length"
-            ]
-            message = {**message, "headers": kept}
-            if not self.exchange.streams:
-                self.start = message
-                return
-        await self._send(message)
-
-    async def _stream(self, message: Message) -> None:
-        more = message.get("more_body", False)
-        out = self.cutter.feed(message.get("body", b""))
-        if has_all(self.cutter):
+        end = await self._client.take(message)
+        if end is not None:
             # The application hears of it at once: a client that is slow to read does not keep it
             # going. It may then cancel the task that this runs in, so the end of the answer is sent
             # by another one.
-            self.ended.set()
-            self.last = asyncio.ensure_future(
-                self._send({"type": "http.response.body", "body": out, "more_body": False})
-            )
-            await asyncio.shield(self.last)
-            return
-        if not more:
-            out += self.cutter.finish()
-        if out or not more:
-            await self._send({"type": "http.response.body", "body": out, "more_body": more})
+            self._ended.set()
+            self._last = asyncio.ensure_future(end)
+            await asyncio.shield(self._last)
 
-    async def _gather(self, message: Message) -> None:
-        self.whole.append(bytes(message.get("body", b"")))
-        if message.get("more_body", False):
+
+class _Client:
+    """The client's side of one answer: its head once it is known what it is, and its body, cut."""
+
+    def __init__(self, exchange: Exchange, options: dict[str, Any], send: Send) -> None:
+        self._exchange, self._options, self._send = exchange, options, send
+        self._cutting: AnswerCutter | None = None
+        self._start: Message | None = None  # waits until it is known what follows
+        self._begun = False
+
+    async def take(self, message: Message) -> Coroutine[Any, Any, None] | None:
+        """Send what the application sent, cut. If that ends the answer before the application did,
+        the sending of its end is given back.
+        """
+        kind = message["type"]
+        if kind == "http.response.start":
+            return await self._take_start(message)
+        if kind == "http.response.body" and self._cutting is not None:
+            return await self._take_body(self._cutting, message)
+        await self._send(message)
+        return None
+
+    async def _take_start(self, message: Message) -> Coroutine[Any, Any, None] | None:
+        status = message["status"]
+        if not 200 <= status < 300 or status == 204:
+            await self._send(message)
+            return None
+        headers = _joined_headers(message)
+        label = headers.get(b"content-type", b"").decode("latin-1")
+        try:
+            self._cutting = AnswerCutter(
+                make_cutter(self._exchange.cutter, **self._options),
+                streams=self._exchange.streams,
+                label=label,
+                coding=headers.get(b"content-encoding", b"").decode("latin-1"),
+                on_unread=self._options.get("on_unread") or "fail",
+            )
+        except WireError as error:
+            return self._end_with_error(error, None)
+        kept = [
+            pair
+            for pair in message.get("headers", ())
+            if bytes(pair[0]).lower() not in (b"content-length", b"content-encoding")
+        ]
+        self._start = {**message, "headers": kept}
+        if self._exchange.streams and label.lower().startswith("text/event-stream"):
+            await self._begin()
+        return None
+
+    async def _take_body(
+        self, cutting: AnswerCutter, message: Message
+    ) -> Coroutine[Any, Any, None] | None:
+        more = message.get("more_body", False)
+        try:
+            out = cutting.feed(bytes(message.get("body", b"")))
+            if has_all(cutting):
+                return self._end(out)
+            if not more:
+                out += cutting.finish()
+        except WireError as error:
+            return self._end_with_error(error, cutting)
+        if not more:
+            await self._end(out)
+        elif out:
+            await self._begin()
+            await self._send({"type": "http.response.body", "body": out, "more_body": True})
+        return None
+
+    async def break_off(self) -> None:
+        """The application did not end its answer: send what is held."""
+        if self._begun and self._cutting is not None and (rest := rest_of(self._cutting)):
+            await self._send({"type": "http.response.body", "body": rest, "more_body": True})
+
+    async def _begin(self, length: int | None = None) -> None:
+        self._begun = True
+        if self._start is not None:
+            start, self._start = self._start, None
+            if length is not None:
+                pair = (b"content-length", str(length).encode())
+                start = {**start, "headers": [*start["headers"], pair]}
+            await self._send(start)
+
+    async def _end(self, out: bytes) -> None:
+        await self._begin(len(out))
+        await self._send({"type": "http.response.body", "body": out, "more_body": False})
+
+    async def _end_with_error(self, error: WireError, cutting: AnswerCutter | None) -> None:
+        if cutting is None or not (self._begun or error.output):
+            await _send_error(
+                self._send, STATUS, error_body(self._exchange.dialect, error, cutting)
+            )
             return
-        body = b"".join(self.whole)
-        with contextlib.suppress(WireError):  # not the format that the path suggests
-            body = self.cutter.body(body)
-        assert self.start is not None
-        length = (b"content-length", str(len(body)).encode())
-        await self._send({**self.start, "headers": [*self.start["headers"], length]})
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        await self._end(error.output + in_own_words(cutting, error, begun=True))
+
+
+def _joined_headers(message: Message) -> dict[bytes, bytes]:
+    """Headers by name, several of one name as one list."""
+    made = dict[bytes, bytes]()
+    for name, value in message.get("headers", ()):
+        key = bytes(name).lower()
+        made[key] = made[key] + b"," + bytes(value) if key in made else bytes(value)
+    return made

@@ -24,12 +24,15 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdback import StopSet, providers
+from holdback._answers import AnswerCutter
+from holdback._failures import NO_RETRY, STATUS, error_body
 from holdback._relay import arelay, relay
+from holdback.integrations._cutting import in_own_words, make_cutter
 from holdback.integrations._requests import Exchange, read_exchange, stay_here
 from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator
 
     from holdback.providers import Provider
 
@@ -100,6 +103,16 @@ class _Rules:
             "openai.chat", self.stop, **options
         )  # bad options are told now, not with the first request
 
+    def cutting(self, exchange: Exchange, response: Any) -> AnswerCutter:
+        """What cuts the answer to `exchange`. Raises `WireError` for an unknown coding."""
+        return AnswerCutter(
+            make_cutter(exchange.cutter, **self.options),
+            streams=exchange.streams,
+            label=response.headers.get("content-type", ""),
+            coding=response.headers.get("content-encoding", ""),
+            on_unread=self.options.get("on_unread") or "fail",
+        )
+
     def read(self, request: Any, body: bytes) -> Exchange | None:
         return read_exchange(
             request.url.path,
@@ -135,10 +148,9 @@ def _rewritten(request: Any, exchange: Exchange) -> Any:
     )
 
 
-def _answers(response: Any) -> bool:
-    """Whether a response is an answer in a format that can be cut: errors pass as they are."""
-    kind = response.headers.get("content-type", "")
-    return response.status_code == 200 and ("json" in kind or "event-stream" in kind)
+def _may_be_cut(response: Any) -> bool:
+    """Whether a response is an answer: errors pass as they are."""
+    return 200 <= int(response.status_code) < 300 and response.status_code != 204
 
 
 def _response(response: Any, **content: Any) -> Any:
@@ -150,6 +162,13 @@ def _response(response: Any, **content: Any) -> Any:
     return type(response)(
         response.status_code, headers=headers, extensions=response.extensions, **content
     )
+
+
+def _error(response: Any, exchange: Exchange, error: WireError, cutting: Any = None) -> Any:
+    """The response that says, in the provider's words, that its answer cannot be cut."""
+    body = error_body(exchange.dialect, error, cutting)
+    headers = {"content-type": "application/json", **dict((NO_RETRY,))}
+    return type(response)(STATUS, headers=headers, content=body)
 
 
 def _package(request: Any) -> Any:
@@ -170,19 +189,28 @@ class _Transport:
         if exchange is None:
             return self.inner.handle_request(request)
         response = self.inner.handle_request(_rewritten(request, exchange))
-        if not _answers(response):
+        if not _may_be_cut(response):
             return response
-        if exchange.streams:
-            base = _package(request).SyncByteStream
-            cutting = type("CutStream", (_SyncCut, base), {})
-            return _response(
-                response, stream=cutting(response, exchange.cutter(**self.rules.options))
-            )
         try:
-            body = response.read()
-        finally:
+            cutting = self.rules.cutting(exchange, response)
+        except WireError as error:
             response.close()
-        return _response(response, content=_cut_body(exchange, body, self.rules.options))
+            return _error(response, exchange, error)
+        pieces = relay(response.stream, cutting, response.close)
+        if exchange.streams and _says_stream(response):
+            first = b""  # its head goes out at once
+        else:
+            try:
+                first = next(pieces, b"") if exchange.streams else b"".join(pieces)
+            except WireError as error:
+                return _error(response, exchange, error, cutting)
+        if not exchange.streams:
+            return _response(response, content=first)
+        base = _package(request).SyncByteStream
+        return _response(
+            response,
+            stream=type("CutStream", (_SyncCut, base), {})(response, first, pieces, cutting),
+        )
 
     def close(self) -> None:
         self.inner.close()
@@ -201,19 +229,31 @@ class _Transport:
         if exchange is None:
             return await self.inner.handle_async_request(request)
         response = await self.inner.handle_async_request(_rewritten(request, exchange))
-        if not _answers(response):
+        if not _may_be_cut(response):
             return response
-        if exchange.streams:
-            base = _package(request).AsyncByteStream
-            cutting = type("CutStream", (_AsyncCut, base), {})
-            return _response(
-                response, stream=cutting(response, exchange.cutter(**self.rules.options))
-            )
         try:
-            body = await response.aread()
-        finally:
+            cutting = self.rules.cutting(exchange, response)
+        except WireError as error:
             await response.aclose()
-        return _response(response, content=_cut_body(exchange, body, self.rules.options))
+            return _error(response, exchange, error)
+        pieces = arelay(response.stream, cutting, response.aclose)
+        if exchange.streams and _says_stream(response):
+            first = b""
+        else:
+            try:
+                if exchange.streams:
+                    first = await anext(pieces, b"")
+                else:
+                    first = b"".join([piece async for piece in pieces])
+            except WireError as error:
+                return _error(response, exchange, error, cutting)
+        if not exchange.streams:
+            return _response(response, content=first)
+        base = _package(request).AsyncByteStream
+        return _response(
+            response,
+            stream=type("CutStream", (_AsyncCut, base), {})(response, first, pieces, cutting),
+        )
 
     async def aclose(self) -> None:
         await self.inner.aclose()
@@ -226,34 +266,49 @@ class _Transport:
         await self.inner.__aexit__(*exc)
 
 
-def _cut_body(exchange: Exchange, body: bytes, options: dict[str, Any]) -> bytes:
-    try:
-        return exchange.cutter(**options).body(body)
-    except WireError:  # not the format that the path suggests
-        return body
+def _says_stream(response: Any) -> bool:
+    label: str = response.headers.get("content-type", "")
+    return label.lower().startswith("text/event-stream")
 
 
 class _SyncCut:
-    """The bytes of a response, cut."""
+    """The bytes of a response, cut. What cannot be cut ends in an error of the provider's kind."""
 
-    def __init__(self, response: Any, cutter: Cutter) -> None:
-        self.response, self.cutter = response, cutter
+    def __init__(
+        self, response: Any, first: bytes, pieces: Generator[bytes], cutting: AnswerCutter
+    ) -> None:
+        self.response, self.first, self.pieces, self.cutting = response, first, pieces, cutting
 
     def __iter__(self) -> Iterator[bytes]:
-        return relay(self.response.iter_bytes(), self.cutter, self.close)
+        try:
+            if self.first:
+                yield self.first
+            yield from self.pieces
+        except WireError as error:
+            yield in_own_words(self.cutting, error, begun=True)
 
     def close(self) -> None:
+        self.pieces.close()  # which closes nothing before it was begun
         self.response.close()
 
 
 class _AsyncCut:
     """The asynchronous twin of :class:`_SyncCut`."""
 
-    def __init__(self, response: Any, cutter: Cutter) -> None:
-        self.response, self.cutter = response, cutter
+    def __init__(
+        self, response: Any, first: bytes, pieces: AsyncGenerator[bytes], cutting: AnswerCutter
+    ) -> None:
+        self.response, self.first, self.pieces, self.cutting = response, first, pieces, cutting
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return arelay(self.response.aiter_bytes(), self.cutter, self.aclose)
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            if self.first:
+                yield self.first
+            async for piece in self.pieces:
+                yield piece
+        except WireError as error:
+            yield in_own_words(self.cutting, error, begun=True)
 
     async def aclose(self) -> None:
+        await self.pieces.aclose()
         await self.response.aclose()

@@ -22,17 +22,18 @@ the configuration::
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import holdback
 from holdback import providers
-from holdback._relay import arelay
+from holdback._answers import AnswerCutter
+from holdback.integrations._cutting import AsyncCutStream, make_cutter
 from holdback.integrations._requests import stay_here
-from holdback.wire import Cutter, WireError
+from holdback.wire import Cutter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from holdback import StopSet, StopStream
 
@@ -221,8 +222,10 @@ async def cut_stream(
             return
         whole = _chained(first, chunks)
         if isinstance(first, bytes | str):
-            cutter = Cutter("anthropic.messages", stops, on_malformed="pass", **options)
-            async for out in arelay(_encoded(whole), cutter, lambda: _close(response)):
+            cutter = make_cutter(_messages_cutter(stops), **options)
+            cutting = AnswerCutter(cutter, streams=True)
+            pieces = AsyncCutStream(_encoded(whole), cutting, lambda: _close(response))
+            async for out in pieces:
                 yield out
         else:
             async for chunk in _cut_objects(
@@ -231,6 +234,10 @@ async def cut_stream(
                 yield chunk
     finally:
         await _close(response)
+
+
+def _messages_cutter(stops: StopSet) -> Callable[..., Cutter]:
+    return partial(Cutter, "anthropic.messages", stops)
 
 
 async def _chained(first: Any, rest: Any) -> AsyncIterator[Any]:
@@ -362,14 +369,12 @@ def _carrier(chunk: Any, index: int, text: str) -> Any:
 def cut_answer(response: Any, stops: StopSet, options: dict[str, Any]) -> Any:
     """An answer that was not streamed, cut in place: LiteLLM's objects, or the dictionary of
     `/v1/messages`.
+
+    Raises `WireError` for one that cannot be cut; the proxy answers with an error then.
     """
     if isinstance(response, dict) and response.get("type") == "message":
-        try:
-            made = Cutter("anthropic.messages", stops, **options).body(
-                json.dumps(response).encode()
-            )
-        except (TypeError, WireError):
-            return response
+        cutter = make_cutter(_messages_cutter(stops), **options)
+        made = cutter.body(json.dumps(response).encode())
         response.update(json.loads(made))
         return response
     whole = {

@@ -16,7 +16,7 @@ from holdback._answers import AnswerCutter
 from holdback._failures import MALFORMED, UNREAD, code_of, failure_frame
 from holdback._relay import arelay, has_all
 from holdback._sse import ArrayOfEvents
-from holdback.dialects import error_status
+from holdback.dialects import DIALECTS, error_status
 from holdback.serve.config import Config
 from holdback.serve.meter import Metered
 from holdback.serve.outbound import JSON_HEADERS, STOP_HEADER, Outbound
@@ -167,9 +167,9 @@ class Delivery:
 
         It has no blank line after it. The standard dispatches nothing for a block of comments, but
         readers that exist dispatch an empty event at any blank line once they have seen an `id:`.
-        google-genai takes a comment for broken JSON.
         """
-        if not named or not self._config.stop_comment or self._dialect == "gemini":
+        takes = DIALECTS[self._dialect].takes_comments
+        if not named or not self._config.stop_comment or not takes:
             return b""
         return f": x-holdback-stop: {named}\n".encode()
 
