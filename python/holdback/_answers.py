@@ -9,13 +9,14 @@ understood: it is an error, for the adapter to answer in the protocol's own word
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
-from holdback._body_kind import BLANK, BOM, LINES, Kind, body_kind
+from holdback._body_kind import Kind, body_kind
 from holdback._codings import CodingError, Decoder, codings_of
-from holdback._sse import ArrayOfEvents, EventsOfArray
+from holdback._forms import Body, EventArray, Form, Frames, TooLongError, Unread
 from holdback.wire import Cutter, WireError, WireMatch
+
+__all__ = ["AnswerCutter", "TooLongError", "UnreadError"]
 
 MAX_BODY_BYTES = 64 << 20
 """The longest answer in one piece that is kept to be cut."""
@@ -29,10 +30,6 @@ SHOWN = 60
 
 class UnreadError(WireError):
     """An answer in which no text was found that could be cut, and which was not empty."""
-
-
-class TooLongError(WireError):
-    """An answer in one piece beyond the limit."""
 
 
 class AnswerCutter:
@@ -63,18 +60,12 @@ class AnswerCutter:
         self.cutter = cutter
         self.kind: Kind | None = None
         """What it is, once that is known."""
-        self.first = self.last = b""
-        """Frames that were given out, kept in the Responses API alone: how its streams fail depends
-        on how they began, and on what came last."""
-        self._keeps_frames = cutter.dialect == "openai.responses"
-        self._streams = streams
+        self._streams, self._limit = streams, max_body_bytes
         self._label = label.partition(";")[0].strip().lower()
         self._passes = on_unread == "pass"
-        self._limit = max_body_bytes
-        self._kept = list[bytes]()
-        self._size = 0
+        self._start = b""  # until it is known
+        self._form: Form | None = None
         self._done = False
-        self._array: tuple[EventsOfArray, ArrayOfEvents] | None = None
         self._decoder: Decoder | None = None
         if codings_of(coding):
             try:
@@ -98,9 +89,14 @@ class AnswerCutter:
         return self.cutter.frames_unread + (self.kind == "other")
 
     @property
-    def stopped(self) -> bool:
-        """A stop ended it."""
-        return self.ended and bool(self.matches)
+    def first_and_last(self) -> tuple[bytes, bytes]:
+        """Frames that were given out, as `Frames` keeps them."""
+        form = self._form
+        return (form.first, form.last) if isinstance(form, Frames) else (b"", b"")
+
+    def pass_all(self) -> None:
+        """It is no answer but an error of the upstream's own, so it passes whatever it is."""
+        self.kind, self._form = "other", Unread()
 
     def feed(self, data: bytes, /) -> bytes:
         """Take a piece, cut anywhere; give what may be sent on. Raises `WireError`."""
@@ -110,7 +106,7 @@ class AnswerCutter:
         try:
             for piece in self._decoder.pieces(data):
                 out.append(self._feed(piece))
-                if self.stopped:
+                if self._stopped:
                     break
         except CodingError as error:
             raise UnreadError(str(error), b"".join(out) + self._rest()) from error
@@ -121,122 +117,67 @@ class AnswerCutter:
 
     def finish(self) -> bytes:
         """The answer is over; give what is left. Raises `WireError`."""
-        if self._done or self.stopped:
+        if self._done or self._stopped:
             return b""
         if self._decoder is not None:
             try:
                 self._decoder.finish()
             except CodingError as error:
                 raise WireError(str(error), self._rest()) from error
-        if self.kind is None:
-            start = self._taken()
-            self.kind = self._decide(start, over=True)
-            out = self._feed_start(start)
-        else:
-            out = b""
-        out += self._finish_known()
+        out = b""
+        form = self._form
+        if form is None:
+            form = self._decide(over=True) or Unread()
+            out = form.feed(self._taken())
+        out += form.finish()
+        if isinstance(form, Body) and form.was_lines:
+            self.kind = "stream"
         self._done = True
         return out
 
+    @property
+    def _stopped(self) -> bool:
+        return self.ended and bool(self.matches)
+
     def _feed(self, data: bytes) -> bytes:
-        if self.kind == "stream" and not self._keeps_frames:
-            return self.cutter.feed(data)
-        if self.kind is None:
-            self._kept.append(data)
-            start = self._taken()
-            self.kind = self._decide(start, over=len(start) > MAX_START_BYTES)
-            if self.kind is None:
-                self._kept.append(start)
-                return b""
-            return self._feed_start(start)
-        return self._feed_known(data)
-
-    def _feed_start(self, data: bytes) -> bytes:
-        """White space before the first field of an event stream is for nobody, and stays."""
-        if self.kind != "stream" or self.cutter.dialect in LINES:
-            return self._feed_known(data)
-        rest = data.removeprefix(BOM).lstrip(BLANK)
-        return data[: len(data) - len(rest)] + self._feed_known(rest)
-
-    def _decide(self, start: bytes, *, over: bool) -> Kind | None:
-        kind = body_kind(
-            self.cutter.dialect, start, streams=self._streams, label=self._label, over=over
-        )
-        if kind == "other" and not self._passes:
-            shown = start[:SHOWN].decode("utf-8", "replace")
-            raise UnreadError(
-                f"the answer is neither a stream nor a body of {self.cutter.dialect}: it begins "
-                f"with {shown!r}"
-            )
-        if kind == "array":
-            self._array = EventsOfArray(), ArrayOfEvents()
-        return kind
-
-    def _feed_known(self, data: bytes) -> bytes:
-        if self.kind == "stream":
-            return self._noted(self.cutter.feed, data)
-        if self._array is not None:
-            events, array = self._array
-            made = array.feed(self.cutter.feed(events.feed(data)))
-            return made + array.finish() if self.stopped else made
-        if self.kind == "other":
-            return data
-        self._keep(data)
-        return b""
-
-    def _finish_known(self) -> bytes:
-        if self.kind == "stream":
-            return self._noted(self.cutter.finish)
-        if self._array is not None:
-            events, array = self._array
-            events.finish()
-            return array.feed(self.cutter.finish()) + array.finish()
-        if self.kind == "other":
-            return b""
-        return self._cut_body(self._taken())
-
-    def _noted(self, step: Callable[..., bytes], *data: bytes) -> bytes:
-        """A step of the cutter, with what it gave out kept where that is asked for."""
-        try:
-            out = step(*data)
-        except WireError as error:
-            self.last = error.output or self.last
-            raise
-        if out and self._keeps_frames:
-            self.first, self.last = self.first or out, out
-        return out
-
-    def _cut_body(self, data: bytes) -> bytes:
-        if not data.strip():
-            return data
-        if self.cutter.dialect in LINES and not self._streams and _is_several_lines(data):
-            self.kind = "stream"  # lines where one body was asked for
-            return self.cutter.feed(data) + self.cutter.finish()
-        return self.cutter.body(data.removeprefix(BOM))
-
-    def _keep(self, data: bytes) -> None:
-        self._size += len(data)
-        if self._size > self._limit:
-            self._kept.clear()
-            raise TooLongError(f"the answer is longer than {self._limit} bytes")
-        self._kept.append(data)
+        if self._form is not None:
+            return self._form.feed(data)
+        self._start += data
+        form = self._decide(over=len(self._start) > MAX_START_BYTES)
+        return form.feed(self._taken()) if form is not None else b""
 
     def _taken(self) -> bytes:
-        data = b"".join(self._kept)
-        self._kept.clear()
-        self._size = 0
-        return data
+        start, self._start = self._start, b""
+        return start
+
+    def _decide(self, *, over: bool) -> Form | None:
+        """What the answer is, by its start, if that can be told yet."""
+        cutter = self.cutter
+        kind = body_kind(
+            cutter.dialect, self._start, streams=self._streams, label=self._label, over=over
+        )
+        if kind == "other" and not self._passes:
+            shown = self._start[:SHOWN].decode("utf-8", "replace")
+            raise UnreadError(
+                f"the answer is neither a stream nor a body of {cutter.dialect}: it begins with "
+                f"{shown!r}"
+            )
+        self.kind = kind
+        if kind == "stream":
+            self._form = Frames(cutter)
+        elif kind == "array":
+            self._form = EventArray(cutter)
+        elif kind == "body":
+            self._form = Body(cutter, streams=self._streams, limit=self._limit)
+        elif kind == "other":
+            self._form = Unread()
+        return self._form
 
     def _rest(self) -> bytes:
         """What a stream that cannot be read on still holds."""
-        if self.kind != "stream":
+        if not isinstance(self._form, Frames):
             return b""
         try:
-            return self.cutter.finish()
+            return self._form.finish()
         except WireError as error:
             return error.output
-
-
-def _is_several_lines(data: bytes) -> bool:
-    lines = [line.strip() for line in data.splitlines() if line.strip()]
-    return len(lines) > 1 and all(line[:1] == b"{" and line[-1:] == b"}" for line in lines)

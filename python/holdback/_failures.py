@@ -53,7 +53,7 @@ def failure_frame(
     spec = DIALECTS[dialect]
     event: Any = None
     if dialect == "openai.responses" and cutting is not None:
-        event = _failed_response(cutting.first, cutting.last, message)
+        event = _failed_response(*cutting.first_and_last, message)
     return spec.frame(event or spec.error_event(status, message, code))
 
 

@@ -49,7 +49,7 @@ class _Answer:
 
     def __init__(self, cutting: AnswerCutter, on_match: Callable[[WireMatch], object] | None):
         self._cutting, self._on_match = cutting, on_match
-        self._told = 0
+        self._reported = 0
         self.error: WireError | None = None
         """Why it could not be cut to its end; the client has had that in its own words."""
 
@@ -66,8 +66,8 @@ class _Answer:
     def _report(self) -> None:
         if self._on_match is None:
             return
-        for match in self._cutting.matches[self._told :]:
-            self._told += 1
+        for match in self._cutting.matches[self._reported :]:
+            self._reported += 1
             self._on_match(match)
 
     def _fail(self, error: WireError, begun: bool) -> bytes:
@@ -289,7 +289,7 @@ def cut_response(
         cutter, streams=True, label=head.label, coding=head.coding, on_unread=fails
     )
     if not 200 <= head.status_code < 300:
-        cutting.kind = "other"  # an error is the provider's own
+        cutting.pass_all()  # an error is the provider's own
     begun = "json" not in head.label
     chunks = _chunks_of(response)
     found: Any

@@ -101,7 +101,7 @@ class _Rules:
         self.options = options
         Cutter(
             "openai.chat", self.stop, **options
-        )  # bad options are told now, not with the first request
+        )  # bad options are errors now, not with the first request
 
     def cutting(self, exchange: Exchange, response: Any) -> AnswerCutter:
         """What cuts the answer to `exchange`. Raises `WireError` for an unknown coding."""

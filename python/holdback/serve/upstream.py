@@ -105,7 +105,7 @@ class Answer:
         try:
             return await self._next()
         except self._errors.all as error:
-            self._broken = self._errors.told(error)
+            self._broken = self._errors.in_our_words(error)
             # aiohttp tells the error first and forgets what arrived with it; without the error it
             # gives that out.
             content = self._response.content
@@ -143,7 +143,7 @@ class _Errors:
         self.hung_up = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
         self._connect_timeout = aiohttp.ConnectionTimeoutError
 
-    def told(self, error: BaseException) -> UpstreamError:
+    def in_our_words(self, error: BaseException) -> UpstreamError:
         """No text of the error itself: it may hold addresses that are not for clients."""
         if isinstance(error, (self._connect, self._connect_timeout)):
             return UpstreamError("upstream_unreachable", "the upstream cannot be reached")
@@ -222,7 +222,7 @@ class Client:
             except (*errors.all, ValueError) as error:
                 if reused and isinstance(error, errors.hung_up) and tries + 1 < MAX_TRIES:
                     continue
-                raise errors.told(error) from error
+                raise errors.in_our_words(error) from error
             if not 200 <= response.status <= 599:  # no status of an answer, and no server sends it
                 response.close()
                 raise UpstreamError(
