@@ -250,14 +250,15 @@ class Generation:
     ) -> tuple[str, Finish | None]:
         """What the stream's answer to a token means for the run."""
         self.tokens += 1
+        end = self._text_end(emit, match) if self._detectors else None
         plain = type(piece) is str and len(piece) == len(emit) and not self._open
-        if plain and match is None and not self._detectors:
+        if plain and match is None and end is None:
             self._emitted += len(emit)  # all of it is out: nothing to keep books about
             if self.tokens < self._look_at:
                 return emit, None
             return self._settle(token, emit)
         self._note(token, piece, emit, match)
-        if self._detectors and (end := self._text_end(emit, match)) is not None:
+        if end is not None:
             return self._end_inside(*end, emit, match)
         self._emitted += len(emit)
         if match is not None:

@@ -143,7 +143,12 @@ def test_an_error_comes_behind_the_text(gpt2, tokenizer):
 def test_wrong_use_is_told(gpt2, tokenizer):
     with pytest.raises(RuntimeError, match="stopping_criteria"):
         Scripted(gpt2, tokenizer, ["abc"]).generate(streamer=Stopping(tokenizer, STOPS))
+
+
+@pytest.mark.parametrize("scripts", [["abc"], ["abc", "d###"], ["Paris.###more"]])
+def test_another_call_starts_afresh(gpt2, tokenizer, scripts):
     stopping = Stopping(tokenizer, STOPS)
-    Scripted(gpt2, tokenizer, ["abc"]).generate(stopping_criteria=[stopping])
-    with pytest.raises(ValueError, match="one call of generate"):
-        Scripted(gpt2, tokenizer, ["abc", "d"]).generate(stopping_criteria=[stopping])
+    Scripted(gpt2, tokenizer, ["abc###"]).generate(stopping_criteria=[stopping])
+    Scripted(gpt2, tokenizer, scripts).generate(stopping_criteria=[stopping])
+    assert stopping.texts == [script.partition("###")[0] for script in scripts]
+    assert "".join(stopping.stream(Scripted(gpt2, tokenizer, ["xy###z"]))) == "xy"

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class Stopping:
-    """A criterion and a streamer for one call of `generate`, sampling or greedy, with any batch
-    size. Beams are not supported.
+    """A criterion and a streamer for `generate`, sampling or greedy, with any batch size. Beams are
+    not supported. Used for another call it starts afresh; `texts` and `finishes` are of the last.
 
     Args:
         tokenizer: what turns token ids into text by `decode(ids, skip_special_tokens=True)`.
@@ -62,8 +62,14 @@ class Stopping:
         self.criteria = StoppingCriteria(stop=stop, eos_token_ids=eos_token_ids, **options)
         self.tokenizer = tokenizer
         self.prompt_length = prompt_length
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget the call before."""
         self.rows: list[_Row] = []
+        self._prompts: list[list[int]] = []
         self._seen = 0  # tokens of each row that were judged, the prompt included
+        self._over = False  # whether this call is known to have ended
         self._sent: queue.SimpleQueue[tuple[int, str] | BaseException | None] = queue.SimpleQueue()
         self._puts = 0
         self._left = False
@@ -97,13 +103,12 @@ class Stopping:
             ValueError: if rows were reordered, as beam search does.
         """
         ids = input_ids.tolist()
+        if self._is_another_call(ids):
+            self._begin()
         if not self.rows:
             self._seen = len(ids[0]) - 1 if self.prompt_length is None else self.prompt_length
+            self._prompts = [tokens[: self._seen] for tokens in ids]
             self.rows = [_Row(self.criteria.start(), self.tokenizer) for _ in ids]
-        if len(ids) != len(self.rows):
-            raise ValueError(
-                f"{len(ids)} rows, and before {len(self.rows)}: one Stopping serves one call of generate"
-            )
         for at, (row, tokens) in enumerate(zip(self.rows, ids, strict=True)):
             if (
                 row.run.finish is None
@@ -117,9 +122,25 @@ class Stopping:
                 if emit := row.step(token):
                     self._sent.put((at, emit))
         self._seen = len(ids[0])
-        return input_ids.new_tensor(
-            [self._left or row.run.finish is not None for row in self.rows]
-        ).bool()
+        done = [self._left or row.run.finish is not None for row in self.rows]
+        self._over = all(done)
+        return input_ids.new_tensor(done).bool()
+
+    def _is_another_call(self, ids: list[list[int]]) -> bool:
+        """Whether these rows are not the ones of the last look, some tokens later."""
+        if not self.rows:
+            return False
+        more = len(ids[0]) - self._seen
+        return (
+            self._over
+            or len(ids) != len(self.rows)
+            or more < 1
+            or (more > 1 and self.prompt_length is None)
+            or any(
+                tokens[: len(prompt)] != prompt
+                for tokens, prompt in zip(ids, self._prompts, strict=True)
+            )
+        )
 
     # As a streamer.
 
@@ -129,6 +150,8 @@ class Stopping:
         Raises:
             RuntimeError: if this object is not also among the criteria of the call.
         """
+        if self._over:
+            self._begin()
         self._puts += 1
         if self._puts > 1 and not self.rows:
             raise RuntimeError(
@@ -141,6 +164,7 @@ class Stopping:
             if row.run.finish is None and (rest := row.flush()):
                 self._sent.put((at, rest))
         self._sent.put(None)
+        self._over = True
 
     # Both, with a thread.
 
@@ -151,6 +175,7 @@ class Stopping:
         An error in `generate` is raised here, after the text that came before it. A caller that
         stops reading (closes this iterator) ends the generation with the next token.
         """
+        self._begin()
 
         def generate() -> None:
             try:
