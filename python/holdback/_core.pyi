@@ -522,6 +522,21 @@ class Cutter:
 
 def _rebuild_set(stops: Any, tie: Any, max_stops: int, max_bytes: int, /) -> StopSet: ...
 def _rebuild_stream(set: StopSet, state: dict[str, Any], /) -> StopStream[Any]: ...
+def _json_object(
+    json: bytes, from_: int, keys: Sequence[str], whole: bool, /
+) -> tuple[int, int, int, list[tuple[str, int, int, int]]]:
+    """Where the object at `json[from_:]` and its fields of these keys stand, in bytes.
+
+    Gives its start and end, how many fields it has at all, and of each one found the key, where
+    the key begins, where the value begins and ends. Nothing else may follow it if `whole` is set.
+    Raises `ValueError` for what is no JSON object or nested too deeply, and for a key that stands
+    twice.
+    """
+
+def _json_elements(json: bytes, from_: int, most: int, /) -> tuple[int, bool]:
+    """How many elements the array at `json[from_:]` has, counted up to `most + 1`, and whether all
+    of those are numbers. Raises `ValueError` for what is no JSON array.
+    """
 
 @final
 class LoopDetector:

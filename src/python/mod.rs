@@ -22,6 +22,7 @@ mod cache;
 mod error;
 mod fast_path;
 mod feed_many;
+mod fields;
 mod gil;
 #[cfg(not(Py_LIMITED_API))]
 mod meth_o;
@@ -50,6 +51,8 @@ mod _core {
     use super::batch::feed_batch;
     #[pymodule_export]
     use super::cache::compile;
+    #[pymodule_export]
+    use super::fields::{_json_elements, _json_object};
     #[pymodule_export]
     use super::repetition::LoopDetector;
     #[pymodule_export]

@@ -138,6 +138,15 @@ impl<'a> Cursor<'a> {
         &mut self,
         mut field: impl FnMut(&mut Self, &[u8]) -> JsonResult<()>,
     ) -> JsonResult<Span> {
+        self.object_with_keys(|cursor, _, name| field(cursor, name))
+    }
+
+    /// The same; `field` also gets where the key begins, with its quote.
+    #[inline]
+    pub(super) fn object_with_keys(
+        &mut self,
+        mut field: impl FnMut(&mut Self, usize, &[u8]) -> JsonResult<()>,
+    ) -> JsonResult<Span> {
         let start = self.open(b'{', "an object is expected here")?;
         if self.peek() == b'}' {
             self.at += 1;
@@ -156,9 +165,9 @@ impl<'a> Cursor<'a> {
             if raw.contains(&b'\\') {
                 let name =
                     super::text::decode(raw).map_err(|what| Malformed { what, at: key.start })?;
-                field(self, name.as_bytes())?;
+                field(self, key.start - 1, name.as_bytes())?;
             } else {
-                field(self, raw)?;
+                field(self, key.start - 1, raw)?;
             }
             match self.peek() {
                 b',' => self.at += 1,

@@ -37,6 +37,8 @@ mod dialect;
 mod edit;
 mod error;
 mod event;
+#[cfg(any(feature = "python", test))]
+pub(crate) mod fields;
 mod frame;
 mod framing;
 mod json;

@@ -255,12 +255,10 @@ def test_whole_answers_and_other_requests(upstream):
             "1",
             str(len(answer.content)),
         )
-        assert (
-            client.post(f"{base}/other/chat/completions", content=b"{").json()["choices"][0][
-                "message"
-            ]["content"]
-            == "Paris.###more"
-        )
+        for bad in (b"{", b'{"stop":["a",""]}'):
+            answer = client.post(f"{base}/other/chat/completions", content=bad)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["type"] == "invalid_request_error"
         assert client.get(f"{base}/v1/chat/completions").status_code == 405
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from holdback import wire
-from holdback.dialects._spec import Assembly, Spec
+from holdback.dialects._spec import Assembly, Large, Spec
 from holdback.dialects.anthropic import ANTHROPIC_MESSAGES
 from holdback.dialects.gemini import GEMINI
 from holdback.dialects.llama_cpp import LLAMA_CPP
@@ -30,7 +30,7 @@ from holdback.dialects.openai_responses import OPENAI_RESPONSES
 from holdback.dialects.tgi import TGI
 from holdback.wire import Dialect
 
-__all__ = ["DIALECTS", "Assembly", "Spec", "dialect_of", "dialects_of", "error_status"]
+__all__ = ["DIALECTS", "Assembly", "Large", "Spec", "dialect_of", "dialects_of", "error_status"]
 
 _ALL = (
     OPENAI_CHAT,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from holdback.dialects._pieces import closed, merge
-from holdback.dialects._spec import Body
+from holdback.dialects._spec import Body, Large
 
 
 def model_in_body(_path: str, body: Body) -> str | None:
@@ -29,6 +29,11 @@ def set_stream(
     return path, query
 
 
+def same_query(query: str) -> str:
+    """Streams are events."""
+    return query
+
+
 def whole(count: Any) -> int:
     """A number of answers; 1 for what is none."""
     if type(count) is float and count.is_integer():
@@ -44,6 +49,8 @@ def one(_body: Body) -> int:
 def prompts(body: Body) -> list[Any]:
     """The prompts that are answered one by one; a list of token numbers is one prompt."""
     prompt = body.get("prompt")
+    if isinstance(prompt, Large):
+        return [prompt] * (prompt.prompts or 1)
     if isinstance(prompt, list) and not all(type(entry) is int for entry in prompt):
         return prompt
     return [prompt]

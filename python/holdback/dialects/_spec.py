@@ -18,6 +18,14 @@ Field = tuple[str, ...]
 Body = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A value in a request that is too large to be read."""
+
+    prompts: int | None
+    """How many prompts a list of that many elements would be; `None` for what is no list."""
+
+
 class Assembly(Protocol):
     """Events of a stream in, one body out."""
 
@@ -87,6 +95,8 @@ class Spec:
     """Where stops stand in a body. The first is the usual one."""
     has_stop_field: bool
     """The API has that field; if not, it is for the gateway and is never sent on, also not empty."""
+    reads: tuple[Field, ...]
+    """The fields that the functions below look at; they see no others."""
     model: Callable[[str, Body], str | None]
     """The model, from path and body."""
     wants_stream: Callable[[str, Body], bool]
@@ -94,6 +104,8 @@ class Spec:
     ask_for_stream: Callable[[str, str, MutableMapping[str, Any], bool], tuple[str, str]]
     """Change a request (path, query, body) into one for a stream, with usage figures if the last
     argument says that they may be asked for; gives the new path and query."""
+    event_query: Callable[[str], str]
+    """The query of a stream that comes as events, where an API has other forms."""
     choices: Callable[[Body], int]
     """How many answers are asked for."""
     echoed: Callable[[Body], int | None]

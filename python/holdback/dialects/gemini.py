@@ -159,9 +159,15 @@ GEMINI = Spec(
         ("generation_config", "stopSequences"),
     ),
     has_stop_field=True,
+    reads=tuple(
+        (settings, count)
+        for settings in ("generationConfig", "generation_config")
+        for count in ("candidateCount", "candidate_count")
+    ),
     model=_model,
     wants_stream=_wants_stream,
     ask_for_stream=_ask_for_stream,
+    event_query=with_events,
     choices=_choices,
     echoed=_parts.no_echo,
     has_stream_form=_parts.always,

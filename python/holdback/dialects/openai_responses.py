@@ -13,8 +13,12 @@ from holdback.dialects._spec import Asked, Body, Events, Spec
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
-def _has_stream_form(body: Body) -> bool:
-    return _openai.has_stream_form(body) and body.get("background") is not True
+def _refusal(body: Body) -> tuple[str, str] | None:
+    if body.get("background") is not True:
+        return None
+    return "background", (
+        "stops cannot be enforced on an answer that is fetched later: leave background out, or the stops"
+    )
 
 
 def _error_event(status: int, message: str, code: str) -> Any:
@@ -124,13 +128,15 @@ OPENAI_RESPONSES = Spec(
     assumed="openai.responses",
     stop_fields=(("stop",),),
     has_stop_field=False,
+    reads=(("model",), ("stream",), ("best_of",), ("modalities",), ("background",)),
     model=_parts.model_in_body,
     wants_stream=_parts.stream_if_true,
     ask_for_stream=_parts.set_stream,
+    event_query=_parts.same_query,
     choices=_parts.one,
     echoed=_parts.no_echo,
-    has_stream_form=_has_stream_form,
-    refusal=_parts.no_refusal,
+    has_stream_form=_openai.has_stream_form,
+    refusal=_refusal,
     framing="events",
     takes_comments=True,
     frame=_parts.named_frame,

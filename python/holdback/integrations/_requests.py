@@ -1,38 +1,79 @@
-"""What a request to a model asks for, as far as stops are concerned: shared by the adapters that
-see HTTP requests.
+"""A request as an adapter sees it on its way: what is to be done about it, if anything, by its path
+and its host.
 
-A request is understood by its path and its JSON body. One that is not understood (another path,
-another shape, stops that cannot be compiled) is `None` here, and whoever asked passes it on
-untouched: the provider's own error is better than ours.
+Shared by the adapters for httpx and ASGI. A request that is not one to a model, or asks for no
+stops, is none of their business. One whose stops cannot be enforced is refused in the words of its
+API (`RefusedError`), never passed on as if they had been.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import holdback
-from holdback import StopSet, providers
+from holdback import _requests, providers
+from holdback._json import dump_json
+from holdback._requests import BadRequestError, Job
 from holdback.dialects import DIALECTS, dialect_of
-from holdback.stop_fields import find_stops, put_stops
 from holdback.wire import Cutter, Dialect
 
-# Whose facts hold for a host.
-_HOSTS: tuple[tuple[str, dict[Dialect, str]], ...] = (
-    (
-        r"^api\.openai\.com$|\.openai\.azure\.com$",
-        {"openai.chat": "openai", "openai.completions": "openai.completions"},
-    ),
-    (r"^api\.anthropic\.com$", {"anthropic.messages": "anthropic"}),
-    (r"^generativelanguage\.googleapis\.com$", {"gemini": "gemini"}),
-    (r"-?aiplatform\.googleapis\.com$", {"gemini": "vertex"}),
-    (r"^api\.deepseek\.com$", {"openai.chat": "deepseek", "openai.completions": "deepseek"}),
-    (r"^api\.mistral\.ai$", {"openai.chat": "mistral"}),
-    (r"^api\.x\.ai$", {"openai.chat": "xai"}),
+MAX_BODY_BYTES = 64 << 20
+"""Of a compressed request, decoded."""
+
+_HOSTS = (
+    (r"^api\.openai\.com$|\.openai\.azure\.com$", "openai"),
+    (r"^api\.anthropic\.com$", "anthropic"),
+    (r"^generativelanguage\.googleapis\.com$", "gemini"),
+    (r"-?aiplatform\.googleapis\.com$", "vertex"),
+    (r"^api\.deepseek\.com$", "deepseek"),
+    (r"^api\.mistral\.ai$", "mistral"),
+    (r"^api\.x\.ai$", "xai"),
 )
+"""Whose facts hold for a host."""
+
+
+class RefusedError(ValueError):
+    """A request that cannot be served: its answer is `status` and `body`, JSON in the words of its
+    API.
+    """
+
+    def __init__(self, dialect: Dialect, error: BadRequestError) -> None:
+        super().__init__(str(error))
+        made = DIALECTS[dialect].error(error.status, str(error), error.code, error.param)
+        self.status, self.body = error.status, dump_json(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request whose answer is to be cut."""
+
+    job: Job
+
+    @property
+    def dialect(self) -> Dialect:
+        """Of request and answer."""
+        return self.job.ask.dialect
+
+    @property
+    def streams(self) -> bool:
+        """A stream was asked for."""
+        return self.job.ask.stream
+
+    @property
+    def body(self) -> bytes:
+        """The request as it is to be sent, not encoded: the bytes that came, if nothing in them has
+        to change.
+        """
+        return self.job.body
+
+    def cutter(self, **options: Any) -> Cutter:
+        """A cutter for the answer.
+
+        Frames that it cannot read pass: it was only guessed what they are.
+        """
+        return self.job.cutter(**{"on_malformed": "pass", **options})
 
 
 def stay_here(options: Mapping[str, Any]) -> bool:
@@ -45,29 +86,13 @@ def stay_here(options: Mapping[str, Any]) -> bool:
     return any(options.get(name) for name in ("include_stop", "ignore_inside", "min_chars"))
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """A request whose answer is to be cut."""
+def provider_at(host: str) -> str | None:
+    """Whose facts hold for a host.
 
-    dialect: Dialect
-    stops: StopSet
-    streams: bool
-    choices: int
-    skip_chars: int  # of a prompt that is echoed in front of the answer
-    body: bytes  # the request as it is to be sent: the bytes that came, if nothing in them has to change
-
-    def cutter(self, **options: Any) -> Cutter:
-        """A cutter for the answer.
-
-        Frames that it cannot read pass: it was only guessed what they are.
-        """
-        settings = {
-            "choices": self.choices,
-            "skip_chars": self.skip_chars,
-            "on_malformed": "pass",
-            **options,
-        }
-        return Cutter(self.dialect, self.stops, max_choices=max(128, self.choices), **settings)
+    >>> provider_at("api.x.ai"), provider_at("localhost")
+    ('xai', None)
+    """
+    return next((name for pattern, name in _HOSTS if re.search(pattern, host)), None)
 
 
 def read_exchange(
@@ -75,6 +100,7 @@ def read_exchange(
     query: str,
     raw: bytes,
     *,
+    coding: str = "",
     host: str = "",
     provider: str | providers.Provider | None = None,
     stop: Iterable[str] | None = None,
@@ -87,58 +113,35 @@ def read_exchange(
         path: of the request, without the query.
         query: of the request.
         raw: its body.
-        host: of the request; it tells whose limits hold. Where that is not known those that the dialect suggests are kept to, and
-            all stops are enforced here too.
+        coding: its `content-encoding`; what is sent on is not encoded.
+        host: of the request; it tells whose limits hold. Where that is not known those that the
+            dialect suggests are kept to, and all stops are enforced here too.
         provider: whose limits hold, for hosts that do not tell.
         stop: stops for requests that bring none.
         must_name: as for `providers.plan`.
         local: send no stops, see `stay_here`.
+
+    Raises:
+        RefusedError: it asks for stops, and they cannot be enforced.
     """
     dialect = dialect_of(path)
     if dialect is None:
         return None
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(body, dict):
-        return None
-    try:
-        field, given = find_stops(dialect, body)
-    except ValueError:
-        return None
-    wanted = given or list(stop or ())
-    spec = DIALECTS[dialect]
-    streams = spec.wants_stream(path, body)
-    choices, skip_chars = spec.choices(body), spec.echoed(body)
-    if (
-        not wanted
-        or skip_chars is None
-        or (dialect == "gemini" and streams and "alt=sse" not in query.split("&"))
-    ):
-        return None  # nothing asked for; or an echo of unknown length; or an array that is streamed
-    known = provider or next(
-        (
-            table[dialect]
-            for pattern, table in _HOSTS
-            if re.search(pattern, host) and dialect in table
-        ),
-        None,
-    )
-    try:
-        compiled = holdback.compile(wanted)
-        plan = providers.plan(
-            compiled, known or spec.assumed, spec.model(path, body), must_name=must_name
+        raw = _requests.decoded(coding, raw, MAX_BODY_BYTES)
+        if not raw.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            return None  # no request of any dialect
+        ask = _requests.read_ask(dialect, path, raw)
+        job = _requests.prepare(
+            ask,
+            query,
+            more=() if ask.stops else tuple(stop or ()),
+            provider=provider or provider_at(host),
+            must_name=must_name,
+            local=local,
+            guess=True,
         )
-    except (TypeError, ValueError):
-        return None
-    send = [] if local else plan.send
-    enforced = plan.enforce if known and not local else list(compiled.stops)
-    if not enforced:
-        return None
-    try:
-        changed = send != given and put_stops(body, field, send)
-    except ValueError:
-        return None
-    made = json.dumps(body, separators=(",", ":")).encode() if changed else raw
-    return Exchange(dialect, holdback.compile(enforced), streams, choices, skip_chars, made)
+    except BadRequestError as error:
+        raise RefusedError(dialect, error) from error
+    # Without stops to enforce, a request is changed only where the API has no field for its own.
+    return Exchange(job) if job.stops is not None else None

@@ -43,7 +43,7 @@ from holdback.integrations._cutting import (
     in_own_words,
     make_cutter,
 )
-from holdback.integrations._requests import Exchange, read_exchange, stay_here
+from holdback.integrations._requests import Exchange, RefusedError, read_exchange, stay_here
 from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
@@ -122,19 +122,31 @@ class StopMiddleware:
                 return
             await self.app(scope, _replayed(messages, receive), send)
             return
-        exchange = read_exchange(
-            scope["path"],
-            scope.get("query_string", b"").decode("ascii", "replace"),
-            body,
-            provider=self.provider,
-            stop=self.stop,
-            must_name=self.must_name,
-            local=stay_here(self.options),
-        )
+        try:
+            exchange = read_exchange(
+                scope["path"],
+                scope.get("query_string", b"").decode("ascii", "replace"),
+                body,
+                coding=_coding_of(scope),
+                provider=self.provider,
+                stop=self.stop,
+                must_name=self.must_name,
+                local=stay_here(self.options),
+            )
+        except RefusedError as error:
+            await _send_error(send, error.status, error.body)
+            return
         if exchange is None:
             await self.app(scope, _replayed(messages, receive), send)
             return
         await _Answer(exchange, self.options, receive, send).run(self.app, scope)
+
+
+def _coding_of(scope: Scope) -> str:
+    found = (
+        value for name, value in scope["headers"] if bytes(name).lower() == b"content-encoding"
+    )
+    return ", ".join(bytes(value).decode("latin-1") for value in found)
 
 
 async def _read(receive: Receive) -> tuple[list[Message], bytes | None]:
@@ -224,7 +236,7 @@ class _Answer:
         headers = [
             (name, value)
             for name, value in scope["headers"]
-            if name not in (b"content-length", b"accept-encoding")
+            if name not in (b"content-length", b"content-encoding", b"accept-encoding")
         ]
         versions = {**scope.get("asgi", {})}
         if tuple(map(int, versions.get("spec_version", "2.0").split("."))) >= (2, 4):

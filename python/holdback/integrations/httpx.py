@@ -28,7 +28,7 @@ from holdback._answers import AnswerCutter
 from holdback._failures import NO_RETRY, STATUS, error_body
 from holdback._relay import arelay, relay
 from holdback.integrations._cutting import in_own_words, make_cutter
-from holdback.integrations._requests import Exchange, read_exchange, stay_here
+from holdback.integrations._requests import Exchange, RefusedError, read_exchange, stay_here
 from holdback.wire import Cutter, WireError
 
 if TYPE_CHECKING:
@@ -118,9 +118,10 @@ class _Rules:
             request.url.path,
             request.url.query.decode("ascii", "replace"),
             body,
+            coding=request.headers.get("content-encoding", ""),
             host=request.url.host,
             provider=self.provider,
-            stop=self.stop,  # type: ignore[arg-type]  # text, or no request would be understood
+            stop=self.stop,  # type: ignore[arg-type]  # bytes are refused with the first request
             must_name=self.must_name,
             local=stay_here(self.options),
         )
@@ -137,8 +138,9 @@ def _rewritten(request: Any, exchange: Exchange) -> Any:
     headers = request.headers.copy()
     headers["accept-encoding"] = "identity"
     headers["content-length"] = str(len(exchange.body))
-    if "transfer-encoding" in headers:
-        del headers["transfer-encoding"]
+    for name in ("transfer-encoding", "content-encoding"):
+        if name in headers:
+            del headers[name]
     return type(request)(
         request.method,
         request.url,
@@ -146,6 +148,13 @@ def _rewritten(request: Any, exchange: Exchange) -> Any:
         content=exchange.body,
         extensions=request.extensions,
     )
+
+
+def _refused(request: Any, error: RefusedError) -> Any:
+    """The answer to a request whose stops cannot be enforced."""
+    headers = {"content-type": "application/json"}
+    response = _package(request).Response
+    return response(error.status, headers=headers, content=error.body, request=request)
 
 
 def _may_be_cut(response: Any) -> bool:
@@ -185,7 +194,10 @@ class _Transport:
         self.inner, self.rules = inner, rules
 
     def handle_request(self, request: Any) -> Any:
-        exchange = self.rules.read(request, request.read()) if _is_json_post(request) else None
+        try:
+            exchange = self.rules.read(request, request.read()) if _is_json_post(request) else None
+        except RefusedError as error:
+            return _refused(request, error)
         if exchange is None:
             return self.inner.handle_request(request)
         response = self.inner.handle_request(_rewritten(request, exchange))
@@ -223,9 +235,12 @@ class _Transport:
         self.inner.__exit__(*exc)
 
     async def handle_async_request(self, request: Any) -> Any:
-        exchange = (
-            self.rules.read(request, await request.aread()) if _is_json_post(request) else None
-        )
+        try:
+            exchange = (
+                self.rules.read(request, await request.aread()) if _is_json_post(request) else None
+            )
+        except RefusedError as error:
+            return _refused(request, error)
         if exchange is None:
             return await self.inner.handle_async_request(request)
         response = await self.inner.handle_async_request(_rewritten(request, exchange))

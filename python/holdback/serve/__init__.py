@@ -10,8 +10,8 @@ your own:
   --factory holdback.serve:app``.
 
 What happens to a request (``exchange``), file by file: ``inbound`` reads it, ``routes`` finds the
-dialect and the upstream, ``asking`` reads the stops and what else matters, ``planning`` says which
-stops are sent and which enforced, ``upstream`` opens the answer, ``answer`` brings it to the client
+dialect and the upstream, ``_requests`` reads the stops and what else matters and says which are
+sent and which enforced, ``planning`` what the configuration adds to that, ``upstream`` opens the answer, ``answer`` brings it to the client
 (``outbound``) as it is, cut, or put together of a stream (``dialects``), and ``record`` tells the log
 and the metrics.
 

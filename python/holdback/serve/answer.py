@@ -8,22 +8,21 @@ what one stream keeps in memory is one chunk and what its cutter holds back.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import AsyncGenerator
-from typing import Any
 
 from holdback._answers import AnswerCutter
 from holdback._failures import MALFORMED, UNREAD, code_of, failure_frame
+from holdback._json import dump_json
 from holdback._relay import arelay, has_all
+from holdback._requests import Job
 from holdback._sse import ArrayOfEvents
 from holdback.dialects import DIALECTS, error_status
 from holdback.serve.config import Config
 from holdback.serve.meter import Metered
 from holdback.serve.outbound import JSON_HEADERS, STOP_HEADER, Outbound
-from holdback.serve.planning import Job, make_cutter
+from holdback.serve.planning import make_cutter
 from holdback.serve.record import Record
 from holdback.serve.routes import Target
-from holdback.serve.sse import dump_json
 from holdback.serve.stop_header import stop_header
 from holdback.serve.upstream import (
     BROKE_OFF,
@@ -183,7 +182,7 @@ class Delivery:
             if whole.error is not None:
                 status, value = error_status(self._dialect, whole.error), whole.error
                 self._record.failed("upstream_error")
-            body = _dumped(value)
+            body = dump_json(value)
         if whole.error is None:
             headers += self._stop_headers(whole.matches)
         self._record.meter.bytes_out = len(body)
@@ -202,17 +201,6 @@ class _Draining:
     def __init__(self, cutting: AnswerCutter) -> None:
         self.feed, self.finish = cutting.feed, cutting.finish
         self.matches = ()
-
-
-def _dumped(value: Any) -> bytes:
-    """The answer as JSON, with the numbers that JSON has not got, but servers send, as they came:
-    a log-probability may be `-Infinity`.
-    """
-    try:
-        return dump_json(value)
-    except ValueError:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
 
 
 def _failure(error: WireError, cutting: AnswerCutter, finishing: bool) -> UpstreamError:

@@ -15,9 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Seque
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from holdback._requests import Ask, BadRequestError, read_ask
 from holdback.dialects import DIALECTS, dialect_of
-from holdback.serve.asking import Ask, BadRequestError, read_ask
-from holdback.serve.config import Config
 from holdback.serve.sse import objects
 from holdback.wire import Dialect
 
@@ -67,7 +66,6 @@ class Demo:
         self.delay = delay  # seconds before each piece
         self.seen: deque[Seen] = deque(maxlen=1000)
         self._told = told
-        self._config = Config()
 
     async def __call__(
         self,
@@ -88,7 +86,7 @@ class Demo:
             message = await receive()
             raw, more = raw + message.get("body", b""), message.get("more_body", False)
         try:
-            ask = read_ask(dialect, path, raw, self._config)
+            ask = read_ask(dialect, path, raw)
         except BadRequestError as error:
             await _whole(send, 400, {"error": str(error)})
             return

@@ -11,19 +11,22 @@ import logging
 from dataclasses import replace
 from typing import Protocol
 
+from holdback._json import dump_json
+from holdback._requests import Ask, BadRequestError, Job, decoded, read_ask
 from holdback.serve import failures
-from holdback.serve.asking import BadRequestError, read_ask
 from holdback.serve.config import Config
 from holdback.serve.forward import Forward
 from holdback.serve.inbound import ClientGoneError, Inbound, Message, Receive, RefusalError
 from holdback.serve.metrics import Metrics
 from holdback.serve.outbound import JSON_HEADERS, Outbound, Send
-from holdback.serve.planning import Job, prepare
+from holdback.serve.planning import limits_of, prepare
 from holdback.serve.record import Record
 from holdback.serve.routes import Target, find_target, has_dot_segments
-from holdback.serve.sse import dump_json
 from holdback.serve.unstreamed import Unstreamed
 from holdback.serve.upstream import Client
+
+READ_HERE_BYTES = 256 << 10
+"""A request up to this size is read at once; a thread costs more than that."""
 
 
 class Shared(Protocol):
@@ -112,10 +115,11 @@ class Exchange:
             message = f"{request.method} of this path is not served here (setting other_paths)"
             raise RefusalError(404, "not_found", message)
         raw = await request.body(config.max_request_bytes, config.request_timeout)
-        job = self._plan(target, raw)
+        ask = await self._read(target, raw)
+        job = self._plan(target, ask)
         self._record.job = job
         body = job.body if job is not None else raw
-        await self._forward.run(target, job, body, lambda: self._plan(target, raw, as_asked=True))
+        await self._forward.run(target, job, body, lambda: self._plan(target, ask, as_asked=True))
         self._remember(target, job)
 
     def _forwards_other(self) -> bool:
@@ -123,24 +127,47 @@ class Exchange:
         allowed = self._config.other_paths
         return allowed == "all" or (allowed == "read" and self._request.method in ("GET", "HEAD"))
 
-    def _plan(self, target: Target, raw: bytes, *, as_asked: bool = False) -> Job | None:
+    async def _read(self, target: Target, raw: bytes) -> Ask | None:
+        """What is asked for; `None` for what is not a request for an answer.
+
+        A large request is read in a thread: that costs no other stream its time, since reading
+        takes place without the GIL.
+        """
+        if target.dialect is None:
+            return None
+        if len(raw) > READ_HERE_BYTES or self._request.coding:
+            return await asyncio.to_thread(self._read_here, target, raw)
+        return self._read_here(target, raw)
+
+    def _read_here(self, target: Target, raw: bytes) -> Ask | None:
+        config = self._config
+        try:
+            raw = decoded(self._request.coding, raw, config.max_request_bytes)
+            return target.dialect and read_ask(target.dialect, target.path, raw, limits_of(config))
+        except BadRequestError as error:
+            raise _refused(error) from error
+
+    def _plan(self, target: Target, ask: Ask | None, *, as_asked: bool = False) -> Job | None:
         """How the request is served; `None` for what is not a request for an answer.
 
         With `as_asked` no stream is asked for where the client did not ask for one.
         """
-        if target.dialect is None:
+        if ask is None:
             return None
-        config, query = self._config, self._request.query
+        config = self._config
+        if as_asked or (target, ask.model) in self._gateway.unstreamed:
+            config = replace(config, buffered="pass")
         try:
-            ask = read_ask(target.dialect, target.path, raw, config)
-            if as_asked or (target, ask.model) in self._gateway.unstreamed:
-                config = replace(config, buffered="pass")
-            return prepare(ask, target.upstream, target.path, query, config)
+            return prepare(ask, target.upstream, self._request.query, config)
         except BadRequestError as error:
-            raise RefusalError(400, "bad_request", str(error), error.param) from error
+            raise _refused(error) from error
 
     def _remember(self, target: Target, job: Job | None) -> None:
         """A second try that was not refused tells that the first was refused for its stream."""
         tried = self._record.job
         if job is not None and tried is not job and 200 <= self._out.status < 300:
             self._gateway.unstreamed.add(target, job.ask.model)
+
+
+def _refused(error: BadRequestError) -> RefusalError:
+    return RefusalError(error.status, error.code, str(error), error.param)

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Callable
 
 from holdback._failures import MALFORMED, TOO_LONG, UNREAD
+from holdback._requests import Job
 from holdback.serve.answer import Delivery, pass_on
 from holdback.serve.config import Config
 from holdback.serve.inbound import ClientGoneError, Inbound, RefusalError
 from holdback.serve.outbound import Outbound
-from holdback.serve.planning import Job
 from holdback.serve.record import Record
 from holdback.serve.routes import Target, address
 from holdback.serve.upstream import (
@@ -130,6 +130,8 @@ class Forward:
                 raise RefusalError(400, "bad_request", message)
         without = [b"host", b"content-length", b"expect"]
         more: Headers = []
+        if job is not None:
+            without.append(b"content-encoding")  # what is sent was decoded to be read
         if job is not None and job.mode != "pass":
             without.append(b"accept-encoding")
             more.append((b"accept-encoding", b"identity"))

@@ -42,6 +42,9 @@ class Inbound:
         self.method: str = scope["method"]
         self.headers: list[tuple[bytes, bytes]] = list(scope["headers"])
         self.query: str = scope["query_string"].decode("latin-1")
+        self.coding = ", ".join(
+            value.decode("latin-1") for name, value in self.headers if name == b"content-encoding"
+        )
         self.takes_trailers = "http.response.trailers" in (scope.get("extensions") or {})
         self.path = _raw_path(scope)
 

@@ -2,7 +2,7 @@
 
 | metric | labels | meaning |
 | --- | --- | --- |
-| ``holdback_requests_total`` | upstream, dialect, mode, code | requests answered; mode as in ``planning.Mode``, or ``other`` |
+| ``holdback_requests_total`` | upstream, dialect, mode, code | requests answered; mode as in ``_requests.Mode``, or ``other`` |
 | ``holdback_streams_open`` | upstream | answers under way |
 | ``holdback_stops_fired_total`` | upstream, dialect | stops found here |
 | ``holdback_upstream_cancels_total`` | upstream, reason | times the gateway hung up: ``match``, ``client_gone``, ``error``, ``shutdown`` |

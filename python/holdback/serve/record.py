@@ -7,10 +7,10 @@ from time import perf_counter
 from uuid import uuid4
 
 from holdback._failures import UNREAD
+from holdback._requests import Job, Mode
 from holdback.serve.log import log_event
 from holdback.serve.meter import Meter
 from holdback.serve.metrics import Metrics
-from holdback.serve.planning import Job, Mode
 from holdback.serve.routes import Target
 from holdback.wire import Dialect, WireMatch
 
