@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .words import BORDER, KINDS, Alphabet, Places, Words
 
@@ -40,8 +41,10 @@ class Machine:
         openers: tuple[str, ...],
         *,
         raw: bool,
+        made_by: tuple[Any, ...],
         plain: Machine | None = None,
     ) -> None:
+        self._made_by = made_by  # a function and its arguments: how a pickle makes it again
         self.words = words
         self.tie = tie
         self.openers = openers
@@ -50,6 +53,9 @@ class Machine:
         self._endless = endless
         self._can_win: dict[Future, bool] = {}
         self._plain = plain or self  # the same without openers: bounds know nothing of regions
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._made_by[0], self._made_by[1:]
 
     def beats(self, start: int, index: int, other_start: int, other_index: int) -> bool:
         """Of two occurrences that end together and are known together: is the first one the match?"""

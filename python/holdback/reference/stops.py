@@ -272,6 +272,7 @@ def _machine(stops: tuple[Stop, ...], tie: str, raw: bool, openers: tuple[str, .
         tie,
         openers,
         raw=raw,
+        made_by=(_machine, stops, tie, raw, openers),
         plain=_machine(stops, tie, raw, ()) if openers else None,
     )
 
