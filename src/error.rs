@@ -1,7 +1,7 @@
 //! One opaque error type for everything a caller can get wrong while building a set or a stream.
 //!
-//! The kinds are private so that a new one is not a breaking change; [`Error::is_type`] is the only
-//! distinction that a binding needs (Python raises `TypeError` for it, `ValueError` for the rest).
+//! The kinds are private so that a new one is not a breaking change; [`Error::is_bytes_stop`] is
+//! the only distinction that anybody has needed.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -44,10 +44,9 @@ impl Error {
         Self { kind: Kind::Option { message } }
     }
 
-    /// True when the fault is the *type* of an argument (a `bytes` stop in a text stream), not its
-    /// value.
+    /// True when a stream of text was asked of a set in which a stop was given as bytes.
     #[must_use]
-    pub fn is_type(&self) -> bool {
+    pub fn is_bytes_stop(&self) -> bool {
         matches!(self.kind, Kind::NotText { .. })
     }
 }

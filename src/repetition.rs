@@ -7,7 +7,7 @@
 //!
 //! How: the text ends in `run + p` characters of period `p` when its last `run` characters equal the
 //! ones `p` places before. For the few periods whose unit already stands there twice, `run` is
-//! counted character by character. Those periods are found at *anchors*: each [`Level`] of periods
+//! counted character by character. Those periods are found at *anchors*: each `Level` of periods
 //! looks at the end of the text every `step` characters, and its step is short enough that a period
 //! which stands there twice cannot fire before the next anchor. At an anchor the Z function of the
 //! text read backwards gives `run` of all periods at once, in linear time; a scan for the last eight

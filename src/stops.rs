@@ -225,7 +225,7 @@ mod tests {
         list.push_bytes(b"\xff").unwrap();
         list.push_bytes(b"b").unwrap();
         let error = list.check_text().unwrap_err();
-        assert!(error.is_type() && error.to_string().starts_with("stop 1 is bytes"));
+        assert!(error.is_bytes_stop() && error.to_string().starts_with("stop 1 is bytes"));
         assert!(!list.is_ascii());
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashSet;
 
+use holdback::raw::Reader;
 use holdback::{
-    ByteStream, Errors, Fault, Include, Limits, Match, Reader, Scope, StopList, StopSet, Stream,
+    ByteStream, Errors, Fault, Include, Limits, Match, Scope, StopList, StopSet, Stream,
     StreamOptions, Tie,
 };
 use serde_json::Value;

@@ -9,7 +9,8 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, TestKnobs, Tie};
+use holdback::raw::{Matcher, TestKnobs};
+use holdback::{Limits, StopList, StopSet, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
 const COMPACT: TestKnobs = TestKnobs { dense_bytes: Some(0), no_filter: true };

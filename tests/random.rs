@@ -6,7 +6,8 @@
 
 mod twin;
 
-use holdback::{Limits, Matcher, StopList, StopSet, StreamOptions, TestKnobs, Tie};
+use holdback::raw::{Matcher, TestKnobs};
+use holdback::{Limits, StopList, StopSet, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
 /// xorshift64*: small, seeded, good enough to pick letters.

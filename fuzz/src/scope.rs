@@ -1,7 +1,8 @@
 //! Streams with arming, regions and whole markers. No oracle here: what must hold for any cutting,
 //! and after any snapshot.
 
-use holdback::{Include, Matcher, Place, Scope, ScopedSnapshot, Snapshot, StopSet, StreamOptions};
+use holdback::raw::{Matcher, Place, ScopedSnapshot, Snapshot};
+use holdback::{Include, Scope, StopSet, StreamOptions};
 
 use super::few_letters;
 

@@ -17,10 +17,8 @@ mod wire;
 pub use scope::{scope, snapshot};
 pub use wire::wire;
 
-use holdback::{
-    ByteStream, Decoded, Decoder, Errors, Limits, Matcher, StopList, StopSet, Stream,
-    StreamOptions, TestKnobs, Tie,
-};
+use holdback::raw::{Decoded, Decoder, Matcher, TestKnobs};
+use holdback::{ByteStream, Errors, Limits, StopList, StopSet, Stream, StreamOptions, Tie};
 use twin::{Seen, Twin};
 
 /// A target of bytes.

@@ -37,7 +37,7 @@ impl Refused {
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
-        if error.is_type() {
+        if error.is_bytes_stop() {
             PyTypeError::new_err(error.to_string())
         } else {
             PyValueError::new_err(error.to_string())

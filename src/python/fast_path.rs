@@ -10,7 +10,7 @@ use pyo3::types::PyString;
 use super::gil::DETACH_UNITS;
 use super::state::State;
 use super::text::{self, Chars};
-use crate::{Advance, CodeUnit, Held};
+use crate::raw::{Advance, CodeUnit, Held};
 
 /// Whether `chunk` may take the fast path of `state`; only a match can still get in the way.
 pub(super) fn is_fast(state: &State, chunk: &Bound<'_, PyString>) -> bool {

@@ -6,9 +6,8 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use super::state::State;
 use super::stop_match::StopMatch;
-use crate::{
-    Decoder, Errors, Include, Place, Reader, Scope, ScopedSnapshot, Snapshot, StreamOptions,
-};
+use crate::raw::{Decoder, Place, Reader, ScopedSnapshot, Snapshot};
+use crate::{Errors, Include, Scope, StreamOptions};
 
 /// What is pickled: a dictionary of plain values. Text is (UTF-8) bytes.
 #[derive(FromPyObject, IntoPyObject)]

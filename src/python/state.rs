@@ -11,8 +11,8 @@ use super::gil::{Pauses, detach_if_long};
 use super::options::ParsedOptions;
 use super::stop_match::StopMatch;
 use super::text::{self, Chars};
+use crate::raw::{CodeUnit, Reader, Step};
 use crate::stream::prefix;
-use crate::{CodeUnit, Reader, Step};
 
 pub(super) struct State {
     pub(super) reader: Reader,

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::types::PyString;
 
-use crate::CodeUnit;
+use crate::raw::CodeUnit;
 
 /// The characters of a `str`, in the storage they have.
 #[derive(Clone, Copy)]

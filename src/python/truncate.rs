@@ -14,8 +14,9 @@ use super::state::{State, units};
 use super::stop_match::StopMatch;
 #[cfg(not(Py_LIMITED_API))]
 use super::text::{self, Chars};
+use crate::Match;
 #[cfg(not(Py_LIMITED_API))]
-use crate::{Advance, CodeUnit, Match, Matcher};
+use crate::raw::{Advance, CodeUnit, Matcher};
 
 /// What is kept of each text, and its match.
 type Truncated<'py> = (Bound<'py, PyList>, Bound<'py, PyList>);

@@ -61,6 +61,7 @@ pub struct Match {
 impl Match {
     /// A match as it was reported before, for restoring an ended stream. How much of its chunk was read
     /// is not known any more.
+    #[doc(hidden)]
     #[must_use]
     pub fn new(
         index: usize,

@@ -110,10 +110,26 @@ impl Stream {
         self.matcher().held_len()
     }
 
-    /// The matcher inside: arming, regions, counters.
-    #[must_use]
-    pub fn matcher(&self) -> &Matcher {
+    fn matcher(&self) -> &Matcher {
         self.reader.matcher()
+    }
+
+    /// True when a stop that ends at the very next character would count.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.matcher().is_armed()
+    }
+
+    /// The number of the region of [`Scope::ignore_inside`](crate::Scope) that the stream is in.
+    #[must_use]
+    pub fn region(&self) -> Option<usize> {
+        self.matcher().region()
+    }
+
+    /// Characters read, over all chunks.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.matcher().seen()
     }
 
     /// From the next character on stops count, or do not, until the next call. Nothing once the
@@ -170,10 +186,26 @@ impl ByteStream {
         self.matcher().held_bytes()
     }
 
-    /// The matcher inside: arming, regions, counters.
-    #[must_use]
-    pub fn matcher(&self) -> &Matcher {
+    fn matcher(&self) -> &Matcher {
         self.reader.matcher()
+    }
+
+    /// True when a stop that ends at the very next byte would count.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.matcher().is_armed()
+    }
+
+    /// The number of the region of [`Scope::ignore_inside`](crate::Scope) that the stream is in.
+    #[must_use]
+    pub fn region(&self) -> Option<usize> {
+        self.matcher().region()
+    }
+
+    /// Bytes read, over all chunks.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.matcher().seen()
     }
 
     /// From the next byte on stops count, or do not, until the next call. Nothing once the stream

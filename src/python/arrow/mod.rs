@@ -19,8 +19,9 @@ use self::strings::Strings;
 use super::gil::{DETACH_UNITS, Pauses};
 use super::options::ParsedOptions;
 use super::stop_match::StopMatch;
+use crate::raw::Matcher;
 use crate::stream::prefix;
-use crate::{Match, Matcher, StopSet};
+use crate::{Match, StopSet};
 
 /// A row is read in pieces of about so many bytes: what has to be decoded stays small, whatever the
 /// row, and behind a stop nothing is.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::str::FromStr;
 
 use super::context::Context;
@@ -45,7 +46,7 @@ pub(super) struct Entry {
 }
 
 /// What reads one answer of a dialect.
-pub(super) trait Engine: Send + Sync + fmt::Debug {
+pub(super) trait Engine: Send + Sync + fmt::Debug + UnwindSafe + RefUnwindSafe {
     /// Reads one event of a stream, whose data begin with `{`, and writes what becomes of it.
     fn event(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> Result<(), Fault>;
 
