@@ -216,7 +216,7 @@ fn damaged_streams_never_panic_and_do_not_depend_on_the_cutting() {
         let set = StopSet::new(&one.stops).unwrap();
         let mut options = if dice.roll(2) == 0 { Options::default() } else { draining() };
         options.cut_reasoning = dice.roll(2) == 0;
-        options.choices = 1 + u32::try_from(dice.roll(2)).unwrap();
+        options.choices = [None, Some(1), Some(2)][dice.roll(3)];
         options.on_malformed =
             if dice.roll(3) == 0 { OnMalformed::Pass } else { OnMalformed::Fail };
         options.max_frame_bytes = if dice.roll(5) == 0 { 300 } else { 1 << 20 };

@@ -58,8 +58,9 @@ def run(cutter: Cutter, body: bytes | Iterable[bytes]) -> bytes:
 
 
 def events(out: bytes) -> list[Any]:
-    text = out.decode().replace("\r\n", "\n")
+    text = out.decode().replace("\r\n", "\n").replace("\r", "\n")
     datas = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
+    datas = [data for data in datas if data]
     return [data if data == "[DONE]" else json.loads(data) for data in datas]
 
 

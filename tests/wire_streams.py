@@ -342,7 +342,7 @@ FINISH = {
 @st.composite
 def options_for(draw: st.DrawFn, dialect: str, count: int) -> Options:
     options = Options(
-        choices=draw(st.sampled_from([1, count])),
+        choices=draw(st.sampled_from([None, count])),
         cut_reasoning=draw(st.booleans()),
         stop_field=draw(st.sampled_from(["auto", "auto", None, "fired"])),
         on_match=draw(st.sampled_from(["cancel", "drain"])),
@@ -360,6 +360,51 @@ def options_for(draw: st.DrawFn, dialect: str, count: int) -> Options:
     if draw(st.integers(0, 5)) == 0:
         options.stream["atomic"] = ["<think>", "</think>"]
     return options
+
+
+def move(made: list[Json], noise: Random) -> None:
+    """The text of some answers stands where the other dialect has it, or in `message`."""
+    if noise.random() < 0.75:
+        return
+    place = noise.choice(["delta", "message", "text"])
+    for choice in (choice for data in made for choice in data["choices"]):
+        holder = choice.get("delta", choice)
+        name = "content" if "delta" in choice else "text"
+        if isinstance(holder.get(name), str):
+            text = holder.pop(name)
+            if place == "text":
+                choice["text"] = text
+            else:
+                choice.setdefault(place, {})["content"] = text
+
+
+def copied(made: list[Json], noise: Random) -> None:
+    """Some servers say each piece twice, or the text so far beside it."""
+    if noise.random() < 0.7:
+        return
+    so_far, kinds = {}, noise.choice([["piece"], ["so far"], ["piece", "so far", "", "none"]])
+    slot = noise.choice(["delta", "message", "text"])
+    for choice in (choice for data in made for choice in data["choices"]):
+        texts = [
+            choice[name]["content"]
+            for name in ("delta", "message")
+            if isinstance((choice.get(name) or {}).get("content"), str)
+        ]
+        piece = [*texts, choice.get("text") or ""][0]
+        so_far[choice["index"]] = so_far.get(choice["index"], "") + piece
+        said = {"piece": piece, "so far": so_far[choice["index"]], "": ""}.get(noise.choice(kinds))
+        if said is None or slot in choice:
+            continue
+        choice[slot] = said if slot == "text" else {"content": said}
+
+
+def number_chunks(made: list[Json]) -> None:
+    """Each chunk of the one choice has the next number."""
+    number = 0
+    for data in made:
+        for choice in data.get("choices") or data.get("candidates") or []:
+            choice["index"] = number
+            number += 1
 
 
 @st.composite
@@ -406,6 +451,12 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
             if over:
                 live.remove(index)
         made.append({"id": "x", name: choices} | extras(noise))
+    if dialect in ("openai.chat", "openai.completions"):
+        move(made, noise)
+        copied(made, noise)
+    options = draw(options_for(dialect, count))
+    if options.choices == 1 and noise.random() < 0.3:
+        number_chunks(made)
     if dialect not in LISTED:
         deltas = queues[0]
         made += [single(dialect, delta, noise, logprobs, False) | extras(noise) for delta in deltas]
@@ -425,7 +476,7 @@ def cases(draw: st.DrawFn, dialect: str) -> Case:
         if noise.random() < 0.1:
             frames += writer.noise_frames()
         frames.append(writer.frame(data))
-    return Case(dialect, stops, draw(options_for(dialect, count)), frames, writer.end)
+    return Case(dialect, stops, options, frames, writer.end)
 
 
 # --- typed events

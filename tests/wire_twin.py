@@ -30,7 +30,7 @@ class Frame:
 
 @dataclass
 class Options:
-    choices: int = 1
+    choices: int | None = None
     skip_chars: int = 0
     cut_reasoning: bool = False
     stop_field: str | None = "auto"
@@ -200,12 +200,15 @@ class Text:
     key: str
     part: str  # content, reasoning, border
     at: int = 0  # its place in a list of parts
+    slot: str = ""  # where it stands, if there are several places
 
 
 class Shape:
     """How a dialect with choices is read and written. The default is OpenAI chat."""
 
     list_name: str | None = "choices"
+    slots: tuple[str, ...] = ("delta", "message", "text")
+    arrays = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
     done = True
     ends_last = False
 
@@ -218,13 +221,16 @@ class Shape:
         return choice.get("index", data[self.list_name].index(choice))
 
     def texts(self, choice: Json) -> list[Text]:
-        delta = choice.get("delta") or choice.get("message") or {}
         parts = {"content": "content", "reasoning": "reasoning", "reasoning_content": "reasoning"}
-        return [
-            Text(delta, key, parts[key])
-            for key in delta
-            if key in parts and isinstance(delta[key], str)
+        found = [
+            Text(choice[slot], key, parts[key], slot=slot)
+            for slot in ("delta", "message")
+            for key in choice.get(slot) or {}
+            if key in parts and isinstance(choice[slot][key], str)
         ]
+        if isinstance(choice.get("text"), str):
+            found.append(Text(choice, "text", "content", slot="text"))
+        return found
 
     def finished(self, choice: Json) -> bool:
         return isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] not in (
@@ -242,22 +248,46 @@ class Shape:
             choice[field] = stop
 
     def columns(self, choice: Json) -> list[list[Any] | None]:
-        content = (choice.get("logprobs") or {}).get("content")
-        return [content if isinstance(content, list) else None, None, None, None]
+        logprobs = choice.get("logprobs") or {}
+        if isinstance(logprobs.get("content"), list):
+            return [logprobs["content"], None, None, None]
+        return [
+            logprobs[name] if isinstance(logprobs.get(name), list) else None for name in self.arrays
+        ]
 
     def put(self, choice: Json, columns: list[list[Any]]) -> None:
-        if isinstance((choice.get("logprobs") or {}).get("content"), list):
-            choice["logprobs"]["content"] = columns[0]
-        elif columns[0]:
-            choice["logprobs"] = {"content": columns[0], "refusal": None}
+        logprobs = choice.get("logprobs") or {}
+        if isinstance(logprobs.get("content"), list):
+            logprobs["content"] = columns[0]
+        elif any(column is not None for column in self.columns(choice)):
+            for name, column in zip(self.arrays, columns, strict=True):
+                if isinstance(logprobs.get(name), list):
+                    logprobs[name] = column
+        elif any(columns):
+            slot = "delta" if "delta" in choice or "message" in choice else "text"
+            choice["logprobs"] = self.logprobs(slot, columns)
+
+    def logprobs(self, slot: str, columns: list[list[Any]]) -> Json:
+        if slot != "text":
+            return {"content": columns[0], "refusal": None}
+        return {name: column for name, column in zip(self.arrays, columns, strict=True) if column}
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
-        logprobs = {"content": columns[0], "refusal": None} if columns[0] else None
-        pattern["choices"] = [
-            {"index": index, "delta": {key: text}, "logprobs": logprobs, "finish_reason": None}
-        ]
+        logprobs = self.logprobs(at.slot, columns) if any(columns) else None
+        said = {"text": text} if at.slot == "text" else {at.slot: {at.key: text}}
+        pattern["choices"] = [{"index": index, **said, "logprobs": logprobs, "finish_reason": None}]
+
+    def blank(self, choice: Json) -> None:
+        """Takes all text out of a choice that had ended before."""
+        for text in self.texts(choice):
+            text.holder[text.key] = ""
+        for holder in (choice.get("delta"), choice.get("message")):
+            if holder and "tool_calls" in holder:
+                holder["tool_calls"] = None
+        if "logprobs" in choice:
+            choice["logprobs"] = None
 
     def cut_behind(self, choice: Json, cut: Text) -> None:
         """Takes out what follows a cut text in the same frame."""
@@ -267,39 +297,12 @@ class Shape:
 
 
 class Completions(Shape):
-    arrays = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
-
-    def texts(self, choice: Json) -> list[Text]:
-        return [Text(choice, "text", "content")] if isinstance(choice.get("text"), str) else []
-
-    def columns(self, choice: Json) -> list[list[Any] | None]:
-        logprobs = choice.get("logprobs") or {}
-        return [
-            logprobs[name] if isinstance(logprobs.get(name), list) else None for name in self.arrays
-        ]
-
-    def put(self, choice: Json, columns: list[list[Any]]) -> None:
-        if any(column is not None for column in self.columns(choice)):
-            for name, column in zip(self.arrays, columns, strict=True):
-                if isinstance(choice["logprobs"].get(name), list):
-                    choice["logprobs"][name] = column
-        elif any(columns):
-            choice["logprobs"] = self.logprobs(columns)
-
-    def logprobs(self, columns: list[list[Any]]) -> Json:
-        return {name: column for name, column in zip(self.arrays, columns, strict=True) if column}
-
-    def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
-    ) -> None:
-        logprobs = self.logprobs(columns) if any(columns) else None
-        pattern["choices"] = [
-            {"index": index, "text": text, "logprobs": logprobs, "finish_reason": None}
-        ]
+    slots = ("text", "delta", "message")
 
 
 class Gemini(Shape):
     list_name = "candidates"
+    slots = ("",)
     done = False
 
     def texts(self, choice: Json) -> list[Text]:
@@ -342,13 +345,19 @@ class Gemini(Shape):
             choice["logprobsResult"] = dict(zip(names, columns, strict=False))
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
-        made: Json = {"text": text, "thought": True} if part == "reasoning" else {"text": text}
+        made: Json = {"text": text, "thought": True} if at.part == "reasoning" else {"text": text}
         choice = {"content": {"parts": [made], "role": "model"}, "index": index}
         if any(columns):
             choice["logprobsResult"] = {"topCandidates": columns[1], "chosenCandidates": columns[0]}
         pattern["candidates"] = [choice]
+
+    def blank(self, choice: Json) -> None:
+        if isinstance((choice.get("content") or {}).get("parts"), list):
+            choice["content"]["parts"] = []
+        if "logprobsResult" in choice:
+            choice["logprobsResult"] = None
 
     def cut_behind(self, choice: Json, cut: Text) -> None:
         del choice["content"]["parts"][cut.at + 1 :]
@@ -356,6 +365,7 @@ class Gemini(Shape):
 
 class OllamaChat(Shape):
     list_name = None
+    slots = ("",)
     done = False
     ends_last = True
 
@@ -390,10 +400,10 @@ class OllamaChat(Shape):
             choice["logprobs"] = columns[0]
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
-        pattern["message"] = {"role": "assistant", key: text}
-        if part == "reasoning":
+        pattern["message"] = {"role": "assistant", at.key: text}
+        if at.part == "reasoning":
             pattern["message"]["content"] = ""
         self.unfinish(pattern, columns)
 
@@ -414,10 +424,10 @@ class OllamaGenerate(OllamaChat):
         ]
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
         for found in self.texts(pattern):
-            pattern[found.key] = text if found.part == part else ""
+            pattern[found.key] = text if found.part == at.part else ""
         self.unfinish(pattern, columns)
 
 
@@ -451,7 +461,7 @@ class LlamaCpp(OllamaChat):
             choice["completion_probabilities"] = columns[0]
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
         pattern["content"] = text
         if "stop" in pattern:
@@ -497,7 +507,7 @@ class Tgi(OllamaChat):
         pass
 
     def make(
-        self, pattern: Json, index: int, key: str, part: str, text: str, columns: list[list[Any]]
+        self, pattern: Json, index: int, at: Text, text: str, columns: list[list[Any]]
     ) -> None:
         pattern["token"]["text"] = text
         for name in ("generated_text", "details"):
@@ -520,7 +530,10 @@ SHAPES: dict[str, Callable[[], Shape]] = {
 class State:
     content: Lane
     reasoning: Lane
-    key: dict[str, str] = field(default_factory=dict)
+    shown: int = 0
+    slot: str | None = None
+    keeps: bool = False
+    at: dict[str, Text] = field(default_factory=dict)
     matched: str | None = None
     closed: bool = False
     finished: bool = False
@@ -539,7 +552,7 @@ class Twin:
         self.states: dict[int, State] = {}
         self.out: list[Frame] = []
         self.matches: list[tuple[str, int, bool, tuple[int, int]]] = []
-        self.ended = self.cut = self.matched_stop = self.touched = False
+        self.ended = self.cut = self.matched_stop = self.touched = self.several = False
         self.pattern: Frame | None = None
 
     def run(self, frames: list[Frame]) -> None:
@@ -572,6 +585,7 @@ class Twin:
             else []
         )
         indexed = [(shape.index(data, choice), choice) for choice in choices]
+        several = self.several or len(choices) > 1
         if shape.is_error(data) and not any(
             t.part != "border" and t.holder[t.key] for c in choices for t in shape.texts(c)
         ):
@@ -579,9 +593,12 @@ class Twin:
             self.out.append(frame)
             return
         keep, matched, self.touched = [], False, False
-        for index, choice in indexed:
+        self.several = several
+        for shown, choice in indexed:
             self.matched_stop |= "matched_stop" in choice and shape.done
+            index = 0 if self.options.choices == 1 and not several else shown
             state = self.state(index)
+            state.shown = shown
             finished = shape.finished(choice)
             state.finished |= finished
             if state.matched is not None:
@@ -618,7 +635,40 @@ class Twin:
     def take(self, index: int, choice: Json, state: State, finished: bool) -> bool:
         shape = self.shape
         state.frames += 1
-        texts = shape.texts(choice)
+        texts, copies = self.parted(shape.texts(choice), state)
+        came = [(text.part, text.holder[text.key]) for text in texts if text.part != "border"]
+        match = self.take_parts(index, choice, state, finished, texts)
+        for copy_ in copies:
+            said = copy_.holder[copy_.key]
+            if not said or (copy_.part == "reasoning" and not self.options.cut_reasoning):
+                continue
+            pieces = [text for part, text in came if part == copy_.part and text]
+            if pieces == [said]:
+                copy_.holder[copy_.key] = self.emissions[copy_.part]
+            else:
+                keeps = copy_.part == "content" and state.keeps
+                copy_.holder[copy_.key] = state.content.said if keeps else ""
+        return match
+
+    def parted(self, texts: list[Text], state: State) -> tuple[list[Text], list[Text]]:
+        """The texts that are read, and those that say them again somewhere else."""
+        full = [text for text in texts if text.part != "border" and text.holder[text.key]]
+        answers = {text.slot for text in full if text.part == "content"}
+        if len(answers) > 1 and not state.content.came:
+            state.keeps = True
+        there = answers or {text.slot for text in full}
+        slot = state.slot
+        if slot is None:
+            slot = next((slot for slot in self.shape.slots if slot in there), None)
+        if slot is None:
+            return texts, []
+        return [t for t in texts if t.slot == slot], [t for t in texts if t.slot != slot]
+
+    def take_parts(
+        self, index: int, choice: Json, state: State, finished: bool, texts: list[Text]
+    ) -> bool:
+        shape = self.shape
+        self.emissions = {"content": "", "reasoning": ""}
         answers = any(text.part == "content" and text.holder[text.key] for text in texts)
         for part in self.parts():
             lane, start, match, cut = state.lane(part), None, None, None
@@ -627,7 +677,9 @@ class Twin:
                     if part == "content":
                         match = self.flush_made(index, state, part)
                 elif text.part == part:
-                    state.key[part] = text.key
+                    state.at[part] = text
+                    if part == "content" and text.holder[text.key] and state.slot is None:
+                        state.slot = text.slot
                     begin = lane.came
                     start = begin if start is None else start
                     self.touched |= lane.holds
@@ -643,6 +695,7 @@ class Twin:
                         tail, match = lane.flush()
                         emit += tail
                     text.holder[text.key] = emit
+                    self.emissions[part] += emit
                 if match:
                     cut = text
                     break
@@ -693,7 +746,13 @@ class Twin:
             elif self.options.on_match == "drain" and any(
                 isinstance(data.get(k), dict) for k in ("usage", "usageMetadata")
             ):
-                data[name] = []
+                for choice in choices:
+                    shape = self.shape
+                    shape.blank(choice)
+                    shown = shape.index(data, choice)
+                    index = 0 if self.options.choices == 1 and not self.several else shown
+                    if shape.finished(choice):
+                        self.end(choice, self.states[index], self.states[index].matched or "")
             else:
                 return
         # Text that was held leaves in the spelling in which it came, so such a frame is compared by
@@ -714,7 +773,9 @@ class Twin:
         ]
         lane.entries = []
         made = copy.deepcopy(self.pattern.data)
-        self.shape.make(made, index, state.key[part], part, text, columns)
+        at = state.at[part]
+        at = Text(None, at.key, part, slot=state.slot or "delta")
+        self.shape.make(made, state.shown, at, text, columns)
         self.out.append(Frame(made, self.pattern.name))
         return match
 
@@ -731,7 +792,7 @@ class Twin:
 
     def over(self) -> bool:
         states = self.states.values()
-        return len(states) >= self.options.choices and all(
+        return len(states) >= (self.options.choices or 1) and all(
             s.finished or s.matched is not None for s in states
         )
 
@@ -756,17 +817,12 @@ class Twin:
             or all(state.matched is None for state in self.states.values())
         ):
             return
-        for index, state in self.states.items():
+        for state in self.states.values():
             if state.matched is not None and not state.closed and self.pattern is not None:
                 made = copy.deepcopy(self.pattern.data)
-                self.shape.make(
-                    made,
-                    index,
-                    state.key.get("content", "content"),
-                    "content",
-                    "",
-                    [[] for _ in range(COLUMNS)],
-                )
+                at = state.at.get("content", Text(None, "content", "content"))
+                at = Text(None, at.key, "content", slot=state.slot or "delta")
+                self.shape.make(made, state.shown, at, "", [[] for _ in range(COLUMNS)])
                 self.end(self.shape.choices(made)[0], state, state.matched)
                 self.out.append(Frame(made, self.pattern.name))
         self.done()

@@ -17,7 +17,7 @@ pub fn wire(data: &[u8]) {
     options.on_malformed =
         if flags & 0b1_0000 != 0 { OnMalformed::Pass } else { OnMalformed::Fail };
     options.cut_reasoning = flags & 0b10_0000 != 0;
-    options.choices = u32::from(flags >> 6) + 1;
+    options.choices = [None, Some(1), Some(2), Some(4)][usize::from(flags >> 6)];
     options.max_frame_bytes = 4096;
     let run = |size: usize| {
         let mut cutter =

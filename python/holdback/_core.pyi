@@ -402,8 +402,9 @@ class Cutter:
         include_stop: As in `StopSet.stream`, for each choice or block; so are `min_chars`,
             `ignore_inside`, `start_inside`, `atomic`. `ignore_inside=[("<think>", "</think>")]` is
             for reasoning that stands in the text itself.
-        choices: How many the request asked for (`n`); the stream ends when all have ended.
-            Default 1.
+        choices: How many the request asked for (`n`); the stream ends when all have ended. Not
+            said, it ends when all that turned up have. With 1, a frame with one choice is of that
+            choice, whatever number it says.
         skip_chars: Characters of an echoed prompt, which pass without being matched.
         cut_reasoning: Match in reasoning fields too, as texts of their own. Default `False`.
         stop_field: The key that names the stop where the provider has none: `"auto"`

@@ -116,7 +116,7 @@ impl Cutter {
             atomic,
         };
         let mut options = Options { matching: given.parse(py, false)?.core, ..Options::default() };
-        set(&mut options.choices, count("choices", choices)?);
+        options.choices = count("choices", choices)?;
         set(&mut options.skip_chars, count("skip_chars", skip_chars)?);
         set(&mut options.cut_reasoning, flag("cut_reasoning", cut_reasoning)?);
         set(&mut options.max_frame_bytes, count("max_frame_bytes", max_frame_bytes)?);

@@ -153,7 +153,7 @@ impl Cutter {
         self.ended = !self.matches.is_empty();
         match result {
             Ok(()) => {
-                if self.matches.is_empty() {
+                if self.matches.is_empty() && !self.unread.copies_cut {
                     // Held text may have moved from one part to the next; an answer without a stop
                     // leaves as it came.
                     out.truncate(length);

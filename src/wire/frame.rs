@@ -42,6 +42,18 @@ pub(super) enum Place {
     Misplaced,
 }
 
+/// In which of the places where a choice may have its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// `delta`; in other dialects than `OpenAI`'s the only place there is.
+    #[default]
+    Delta,
+    /// `message`
+    Message,
+    /// `text`
+    Text,
+}
+
 /// A text in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
@@ -50,9 +62,19 @@ pub(super) struct Text {
     pub(super) part: Part,
     /// The key it stands under.
     pub(super) field: &'static str,
+    pub(super) slot: Slot,
+    /// It says again what stands in another slot.
+    pub(super) copy: bool,
     pub(super) span: Span,
     /// What follows it in the same list of parts and goes when it is cut.
     pub(super) rest: Span,
+}
+
+impl Text {
+    pub(super) fn new(choice: usize, part: Part, field: &'static str, span: Span) -> Self {
+        let (slot, copy, rest) = (Slot::default(), false, Span::default());
+        Self { choice, part, field, slot, copy, span, rest }
+    }
 }
 
 /// A choice in a frame.
@@ -117,20 +139,31 @@ impl ParsedFrame {
 
     /// Notes a text of the choice being read, which is the next one to be pushed.
     pub(super) fn text(&mut self, part: Part, field: &'static str, span: Span) -> JsonResult<()> {
+        self.text_in(Slot::default(), part, field, span)
+    }
+
+    /// The same for a text that may stand in several places.
+    pub(super) fn text_in(
+        &mut self,
+        slot: Slot,
+        part: Part,
+        field: &'static str,
+        span: Span,
+    ) -> JsonResult<()> {
         let choice = self.choices.len();
         if self
             .texts
             .iter()
             .rev()
             .take_while(|text| text.choice == choice)
-            .any(|text| text.field == field)
+            .any(|text| text.field == field && text.slot == slot)
         {
             return Err(Malformed {
                 what: "a key the cutter has to read stands here for the second time",
                 at: span.start,
             });
         }
-        self.push_text(Text { choice, part, field, span, rest: Span::default() })
+        self.push_text(Text { slot, ..Text::new(choice, part, field, span) })
     }
 
     /// The same without a look at the others.

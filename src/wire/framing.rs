@@ -175,8 +175,10 @@ impl Framer {
                 if let Some(skip) = value {
                     let data = Span { start: line.start + 4 + skip, end: line.end };
                     match self.frame.data {
-                        None => self.frame.data = Some(data),
-                        Some(_) => self.frame.more.push(data),
+                        Some(first) if !first.is_empty() => self.frame.more.push(data),
+                        // An empty line adds nothing to JSON, and one without its colon could not be
+                        // written again with a value.
+                        _ => self.frame.data = Some(data),
                     }
                 }
             }
@@ -265,6 +267,9 @@ mod tests {
                 "data:  3",
                 "datax: 4",
                 "",
+                "data",
+                "data: 6",
+                "",
                 ":",
                 "data: 5",
             ]
@@ -276,7 +281,7 @@ mod tests {
                 .collect();
             assert_eq!(
                 data,
-                [None, None, Some("1"), None, Some("2\n\n 3"), None, Some("5")],
+                [None, None, Some("1"), None, Some("2\n\n 3"), Some("6"), None, Some("5")],
                 "{end:?}"
             );
             assert_eq!(

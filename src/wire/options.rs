@@ -65,7 +65,7 @@ pub enum OnUnread {
 ///
 /// ```
 /// let mut options = holdback::wire::Options::default();
-/// options.choices = 2;                          // the request said `"n": 2`
+/// options.choices = Some(2);                    // the request said `"n": 2`
 /// options.matching.include_stop = true.into();
 /// ```
 #[derive(Clone, Debug)]
@@ -73,9 +73,11 @@ pub enum OnUnread {
 pub struct Options {
     /// How text is matched: the stop included or not, scopes (an inline `<think>` region).
     pub matching: StreamOptions,
-    /// How many choices the request asked for (`n`, `candidateCount`): the stream ends when that
-    /// many have ended. If more turn up, all of them have to end.
-    pub choices: u32,
+    /// How many choices the request asked for (`n`, `candidateCount`), if that is known: the stream
+    /// ends when that many have ended. If more turn up, all of them have to end. If the request
+    /// asked for one, a frame with one choice is of that choice, whatever number it says: some
+    /// servers count their chunks there.
+    pub choices: Option<u32>,
     /// Characters at the beginning of each choice's text that pass unread: the prompt's length when
     /// the request said `echo`.
     pub skip_chars: u64,
@@ -108,7 +110,7 @@ impl Default for Options {
         const MIB: usize = 1 << 20;
         Self {
             matching: StreamOptions::default(),
-            choices: 1,
+            choices: None,
             skip_chars: 0,
             cut_reasoning: false,
             stop_field: StopField::default(),

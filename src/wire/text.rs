@@ -118,6 +118,18 @@ pub(super) fn decode(raw: &[u8]) -> Result<String, &'static str> {
     Ok(codes.into_iter().map(text).collect())
 }
 
+/// True if two raw strings say the same text.
+pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
+    if one == other {
+        return true;
+    }
+    if !one.contains(&b'\\') && !other.contains(&b'\\') {
+        return false;
+    }
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    units(one, &mut left).is_ok() && units(other, &mut right).is_ok() && left == right
+}
+
 /// How many bytes of `raw` its first `count` characters take. A pair counts as one, a lone
 /// surrogate too.
 pub(super) fn offset(raw: &[u8], count: usize) -> usize {

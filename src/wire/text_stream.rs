@@ -262,6 +262,14 @@ impl TextStream {
         self.emitted.as_deref().unwrap_or(&[])
     }
 
+    /// From here on, what leaves is kept; false if some has left already.
+    pub(super) fn keep_emitted(&mut self) -> bool {
+        if self.emitted.is_none() && self.decoded_in == 0 {
+            self.emitted = Some(Vec::new());
+        }
+        self.emitted.is_some()
+    }
+
     fn note_emitted(&mut self, raw: &[u8]) {
         if let Some(emitted) = &mut self.emitted {
             emitted.extend_from_slice(raw);

@@ -27,6 +27,8 @@ pub(super) struct Unread {
     pub(super) first: Option<String>,
     /// The stream's own last word (`[DONE]`) has passed: what follows is nobody's answer.
     pub(super) over: bool,
+    /// A text that is said twice was changed in its second place.
+    pub(super) copies_cut: bool,
 }
 
 impl Unread {

@@ -23,7 +23,7 @@ impl Choices {
     ) {
         let stop = found.found.index;
         self.states[state].matched = Some(stop);
-        cx.record(frame.choice.index, None, found.part, found.found.clone());
+        cx.record(self.states[state].index, None, found.part, found.found.clone());
         let waits = self.spec.ends_last
             && cx.options.on_match == OnMatch::Drain
             && !frame.choice.finished
@@ -79,6 +79,21 @@ impl Choices {
         self.write_end(cx, event.json, choice, state, stop);
     }
 
+    /// Nothing is left of the choices of a frame that has figures beside them. They stay, without
+    /// their text: clients of servers that always send one look for it.
+    fn blank_all(&mut self, cx: &mut Context<'_>, event: &Event<'_>, parsed: &ParsedFrame) {
+        self.edits.clear();
+        for (position, choice) in parsed.choices.iter().enumerate() {
+            let mut texts = parsed.texts.iter().filter(|text| text.choice == position);
+            (self.spec.blank)(choice, &mut texts, &mut self.edits);
+            let state = self.places.get(&self.number(cx, choice, false)).copied();
+            let Some(state) = state.filter(|_| choice.finished) else { continue };
+            if let Some(stop) = self.states[state].matched {
+                self.write_end(cx, event.json, choice, state, stop);
+            }
+        }
+    }
+
     /// Writes the frame without the choices that had ended before it.
     pub(super) fn write(&mut self, cx: &mut Context<'_>, event: &Event<'_>, parsed: &ParsedFrame) {
         if !self.keep.contains(&false) {
@@ -87,8 +102,7 @@ impl Choices {
         let Some(list) = parsed.list else { return };
         if !self.keep.contains(&true) {
             if parsed.usage && cx.options.on_match == OnMatch::Drain {
-                self.edits.clear();
-                self.edits.replace(list, b"[]");
+                self.blank_all(cx, event, parsed);
                 cx.sink.edited(event, &mut self.edits);
             }
             return;

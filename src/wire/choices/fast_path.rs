@@ -5,7 +5,7 @@
 use super::Choices;
 use crate::wire::context::Context;
 use crate::wire::event::Event;
-use crate::wire::frame::{ParsedFrame, Part, Place, Text};
+use crate::wire::frame::{ParsedFrame, Part, Place, Slot, Text};
 
 /// What holds for frames that match the template.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,8 @@ pub(super) struct FastPath {
     state: Option<usize>,
     /// Which of their texts is the answer's.
     content: Option<usize>,
+    /// And where that stands.
+    slot: Slot,
     /// Some text is held, so that every frame has to be read.
     held: bool,
 }
@@ -23,7 +25,7 @@ impl Choices {
     /// the frame has to be read; if its text has been taken already, that waits in `taken`.
     #[inline]
     pub(super) fn pass_fast(&mut self, cx: &mut Context<'_>, event: &Event<'_>) -> bool {
-        let FastPath { state, content, held: false } = self.fast else { return false };
+        let FastPath { state, content, slot, held: false } = self.fast else { return false };
         let limit = cx.options.max_text_bytes;
         if !self.template.matches(event.json, &mut self.texts) {
             return false;
@@ -38,6 +40,9 @@ impl Choices {
                 return false; // reading the frame will tell, and must find nothing taken
             }
             if let Some(span) = content.and_then(|content| self.texts.get(content)) {
+                if !span.is_empty() {
+                    state.slot.get_or_insert(slot);
+                }
                 match state.content.take(span.of(event.json), cx.scratch) {
                     Ok(taken)
                         if taken.unchanged
@@ -59,10 +64,9 @@ impl Choices {
 
     /// After a frame was read: can one be passed that is like it?
     pub(super) fn learn(&mut self, cx: &Context<'_>, event: &Event<'_>, parsed: &mut ParsedFrame) {
-        self.fast.held =
-            self.states.iter().any(|state| state.holds() || !state.content.entries.is_empty());
+        self.fast.held = self.totals.holding > 0 || self.totals.entries > 0;
         let plain = |text: &Text| {
-            text.part == Part::Content
+            !text.copy && text.part == Part::Content
                 || (text.part == Part::Reasoning && !cx.options.cut_reasoning)
         };
         let contents = parsed.texts.iter().filter(|text| text.part == Part::Content).count();
@@ -77,9 +81,10 @@ impl Choices {
             self.template.forget();
             return;
         }
-        self.fast.state = choice
-            .and_then(|choice| self.states.iter().position(|state| state.index == choice.index));
+        self.fast.state =
+            choice.and_then(|choice| self.places.get(&self.number(cx, choice, false)).copied());
         self.fast.content = parsed.texts.iter().position(|text| text.part == Part::Content);
+        self.fast.slot = self.fast.content.map_or(Slot::default(), |at| parsed.texts[at].slot);
         let texts = parsed.texts.iter().map(|text| text.span);
         self.template.learn(event.json, texts, &mut parsed.notes);
     }

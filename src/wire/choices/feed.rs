@@ -32,7 +32,12 @@ pub(super) struct PartMatch {
 
 impl ChoiceFrame<'_> {
     /// The texts of this choice, with their positions in the frame.
-    fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &Text)> {
+        self.all_texts().filter(|(_, text)| !text.copy)
+    }
+
+    /// The same with those that say another one again.
+    pub(super) fn all_texts(&self) -> impl Iterator<Item = (usize, &Text)> {
         self.parsed.texts.iter().enumerate().filter(|(_, text)| text.choice == self.position)
     }
 
@@ -69,6 +74,18 @@ impl Choices {
     /// Feeds the texts of one choice to its matchers and edits them. What a model thinks comes
     /// before what it says.
     pub(super) fn take(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &ChoiceFrame<'_>,
+        state: usize,
+    ) -> Result<Option<PartMatch>, Fault> {
+        self.emissions.iter_mut().for_each(Vec::clear);
+        let found = self.take_parts(cx, frame, state)?;
+        self.cut_copies(cx, frame, state);
+        Ok(found)
+    }
+
+    fn take_parts(
         &mut self,
         cx: &mut Context<'_>,
         frame: &ChoiceFrame<'_>,
@@ -125,6 +142,9 @@ impl Choices {
         closing: bool,
     ) -> JsonResult<(u64, Option<Match>)> {
         let raw = text.span.of(event.json);
+        if text.part == Part::Content && !text.span.is_empty() {
+            self.states[state].slot.get_or_insert(text.slot);
+        }
         let Some(stream) = self.states[state].stream(text.part) else { return Ok((0, None)) };
         stream.field = text.field;
         let mut taken = match self.taken.take() {
@@ -136,6 +156,8 @@ impl Choices {
         if closing && taken.matched.is_none() {
             stream.close(&mut taken, raw, cx.scratch);
         }
+        self.emissions[usize::from(text.part == Part::Reasoning)]
+            .extend_from_slice(if taken.unchanged { raw } else { &cx.scratch.text });
         if !taken.unchanged {
             self.edits.replace(text.span, &cx.scratch.text);
         }
@@ -187,7 +209,8 @@ impl Choices {
         state: usize,
         part: Part,
     ) -> Option<Match> {
-        let index = self.states[state].index;
+        let index = self.states[state].shown;
+        let slot = self.states[state].slot.unwrap_or_default();
         let stream = self.states[state].stream(part)?;
         cx.scratch.text.clear();
         if !stream.holds() {
@@ -198,7 +221,8 @@ impl Choices {
         stream.entries.flush(cx.entries);
         let mut edits = Edits::default();
         let field = stream.field;
-        let make = NewFrame { index, field, part, text: &cx.scratch.text, entries: cx.entries };
+        let make =
+            NewFrame { index, slot, field, part, text: &cx.scratch.text, entries: cx.entries };
         (self.spec.make)(&self.pattern.json, &self.pattern.parsed, &make, &mut edits);
         cx.sink.made(&self.pattern, &mut edits);
         found
@@ -217,6 +241,7 @@ impl Choices {
                     cx.record(self.states[state].index, None, part, found);
                 }
             }
+            self.recount(state);
         }
     }
 }

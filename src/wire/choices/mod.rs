@@ -1,10 +1,13 @@
-//! The engine of the seven dialects whose frames hold choices: one matcher per choice, ends written
+//! The engine of the dialects whose frames hold choices: one matcher per choice, ends written
 //! in place.
 #![forbid(unsafe_code)]
 
+mod copies;
 mod ends;
 mod fast_path;
 mod feed;
+
+use std::collections::HashMap;
 
 use self::fast_path::FastPath;
 use self::feed::ChoiceFrame;
@@ -14,7 +17,7 @@ use crate::wire::dialect::spec::{NewFrame, Spec};
 use crate::wire::edit::Edits;
 use crate::wire::error::Fault;
 use crate::wire::event::{Event, Pattern};
-use crate::wire::frame::{ParsedFrame, Part, Place, Text};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Place, Slot, Text};
 use crate::wire::json::Span;
 use crate::wire::options::{OnError, OnMatch};
 use crate::wire::template::Template;
@@ -25,6 +28,11 @@ use crate::wire::text_stream::{self, Step, TextStream};
 pub(super) struct Choices {
     spec: &'static Spec,
     states: Vec<ChoiceState>,
+    /// Which state is of which choice.
+    places: HashMap<u32, usize>,
+    totals: Counts,
+    /// Some frame held several choices, so their numbers count.
+    several: bool,
     parsed: ParsedFrame,
     edits: Edits,
     /// Which choices of the frame being read stay in it.
@@ -39,6 +47,11 @@ pub(super) struct Choices {
     texts: Vec<Span>,
     /// The text of the frame being read, if it was taken before the frame was read.
     taken: Option<Step>,
+    /// Where the choices of the frame being read have their text.
+    slots: Vec<Option<Slot>>,
+    /// What left of the texts of the choice being read, raw, if they are said twice: the answer's,
+    /// and the thoughts.
+    emissions: [Vec<u8>; 2],
     /// The stop is named under `matched_stop`, not `stop_reason`.
     matched_stop: bool,
 }
@@ -46,6 +59,12 @@ pub(super) struct Choices {
 #[derive(Clone, Debug)]
 struct ChoiceState {
     index: u32,
+    /// The number that its last frame said.
+    shown: u32,
+    /// Where its text stood first.
+    slot: Option<Slot>,
+    /// What of it is in the totals.
+    counted: Counts,
     content: TextStream,
     reasoning: Option<TextStream>,
     /// The stop that ended it.
@@ -67,6 +86,47 @@ impl ChoiceState {
 
     fn holds(&self) -> bool {
         self.content.holds() || self.reasoning.as_ref().is_some_and(TextStream::holds)
+    }
+}
+
+/// What the states are asked for at each frame, in sums, so that the work for a frame does not grow
+/// with the number of choices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Neither cut nor ended by the upstream.
+    open: usize,
+    /// Not ended by the upstream.
+    unfinished: usize,
+    /// Some text is held.
+    holding: usize,
+    /// Bytes of held log-probabilities, and of text that is kept.
+    entries: usize,
+    emitted: usize,
+}
+
+impl Counts {
+    fn of(state: &ChoiceState) -> Self {
+        // A full queue says the largest number there is, which would not add up.
+        const MOST: usize = usize::MAX >> 20;
+        Self {
+            open: usize::from(!state.finished && state.matched.is_none()),
+            unfinished: usize::from(!state.finished),
+            holding: usize::from(state.holds()),
+            entries: state.content.entries.bytes().min(MOST),
+            emitted: state.content.emitted().len(),
+        }
+    }
+
+    fn exchange(&mut self, old: &Self, new: &Self) {
+        for (sum, old, new) in [
+            (&mut self.open, old.open, new.open),
+            (&mut self.unfinished, old.unfinished, new.unfinished),
+            (&mut self.holding, old.holding, new.holding),
+            (&mut self.entries, old.entries, new.entries),
+            (&mut self.emitted, old.emitted, new.emitted),
+        ] {
+            *sum = *sum - old + new;
+        }
     }
 }
 
@@ -110,7 +170,8 @@ impl Engine for Choices {
             self.edits.clear();
             let stream = &self.states[state].content;
             let make = NewFrame {
-                index: self.states[state].index,
+                index: self.states[state].shown,
+                slot: self.states[state].slot.unwrap_or_default(),
                 field: stream.field,
                 part: Part::Content,
                 text: b"",
@@ -149,6 +210,11 @@ impl Choices {
         Self {
             spec,
             states: Vec::new(),
+            places: HashMap::new(),
+            totals: Counts::default(),
+            several: false,
+            slots: Vec::new(),
+            emissions: Default::default(),
             parsed: ParsedFrame::default(),
             edits: Edits::default(),
             keep: Vec::new(),
@@ -194,6 +260,9 @@ impl Choices {
         } else if parsed.texts.iter().all(|text| text.span.is_empty()) {
             parsed.place = cx.place(event)?;
         }
+        self.several |= parsed.choices.len() > 1;
+        // One choice more than there may be is found before any text is taken.
+        self.find_copies(cx, parsed, whole)?;
         if parsed.texts.len() > 1 {
             // All texts are checked before any is taken, so that a frame that cannot be read
             // changes nothing.
@@ -211,11 +280,9 @@ impl Choices {
                     && !b.span.is_empty()
             };
             let mut before: Option<&Text> = None;
-            for text in parsed
-                .texts
-                .iter()
-                .filter(|text| cx.options.cut_reasoning && text.part == Part::Reasoning)
-            {
+            for text in parsed.texts.iter().filter(|text| {
+                cx.options.cut_reasoning && text.part == Part::Reasoning && !text.copy
+            }) {
                 if before.is_some_and(|before| twice(before, text)) {
                     let what =
                         "thoughts under two names in one delta, which cut_reasoning cannot read";
@@ -224,22 +291,20 @@ impl Choices {
                 before = Some(text);
             }
         }
-        // So are the choices: one more than there may be is found before any text is taken.
-        for choice in &parsed.choices {
-            self.state(cx, choice.index)?;
-        }
         self.keep.clear();
         let mut drained = false;
         for (position, choice) in parsed.choices.iter().enumerate() {
             self.matched_stop |= choice.matched.is_some();
-            let state = self.state(cx, choice.index)?;
+            let state = self.state(cx, self.number(cx, choice, whole))?;
             self.states[state].finished |= choice.finished;
+            self.states[state].shown = choice.index;
             if let Some(stop) = self.states[state].matched {
                 let closes = self.spec.ends_last && choice.finished && !self.states[state].closed;
                 if closes {
                     self.close_drained(cx, event, parsed, position, state, stop);
                 }
                 self.keep.push(closes);
+                self.recount(state);
                 continue;
             }
             self.keep.push(true);
@@ -248,9 +313,10 @@ impl Choices {
                 drained |= cx.options.on_match == OnMatch::Drain;
                 self.end(cx, &frame, state, &found);
             }
+            self.recount(state);
         }
         self.write(cx, event, parsed);
-        if drained || self.states.iter().any(ChoiceState::holds) {
+        if drained || self.totals.holding > 0 {
             self.pattern.set(event, parsed);
         }
         self.check_limits(cx)?;
@@ -266,7 +332,7 @@ impl Choices {
         if !self.is_over(cx) {
             return;
         }
-        if self.states.iter().all(|state| state.finished) {
+        if self.totals.unfinished == 0 {
             *cx.ended |= !self.spec.done;
         } else if cx.options.on_match == OnMatch::Cancel {
             self.write_done(cx, event.after());
@@ -275,9 +341,8 @@ impl Choices {
     }
 
     fn is_over(&self, cx: &Context<'_>) -> bool {
-        let expected = usize::try_from(cx.options.choices).unwrap_or(usize::MAX);
-        self.states.len() >= expected.max(1)
-            && self.states.iter().all(|state| state.finished || state.matched.is_some())
+        let expected = usize::try_from(cx.options.choices.unwrap_or(1)).unwrap_or(usize::MAX);
+        self.states.len() >= expected.max(1) && self.totals.open == 0
     }
 
     fn write_done(&self, cx: &mut Context<'_>, like: &[u8]) {
@@ -286,9 +351,23 @@ impl Choices {
         }
     }
 
+    /// Which choice this is.
+    fn number(&self, cx: &Context<'_>, choice: &Choice, whole: bool) -> u32 {
+        let only = cx.options.choices == Some(1) && !self.several && !whole;
+        if only { 0 } else { choice.index }
+    }
+
+    /// Brings the totals up to date.
+    fn recount(&mut self, state: usize) {
+        let state = &mut self.states[state];
+        let now = Counts::of(state);
+        self.totals.exchange(&state.counted, &now);
+        state.counted = now;
+    }
+
     /// The state of choice `index`, made when it first turns up.
     fn state(&mut self, cx: &Context<'_>, index: u32) -> Result<usize, Fault> {
-        if let Some(found) = self.states.iter().position(|state| state.index == index) {
+        if let Some(&found) = self.places.get(&index) {
             return Ok(found);
         }
         if self.states.len() >= cx.options.max_choices {
@@ -305,6 +384,9 @@ impl Choices {
         let content = stream(cx.options.skip_chars, self.spec.repeats)?;
         self.states.push(ChoiceState {
             index,
+            shown: index,
+            slot: None,
+            counted: Counts::default(),
             content,
             reasoning,
             matched: None,
@@ -312,23 +394,20 @@ impl Choices {
             finished: false,
             frames: 0,
         });
-        Ok(self.states.len() - 1)
+        let state = self.states.len() - 1;
+        self.places.insert(index, state);
+        self.recount(state);
+        Ok(state)
     }
 
     fn check_limits(&self, cx: &Context<'_>) -> Result<(), Fault> {
-        let held: usize = self
-            .states
-            .iter()
-            .map(|state| state.content.entries.bytes())
-            .fold(0, usize::saturating_add);
-        if held > cx.options.max_held_bytes {
+        if self.totals.entries > cx.options.max_held_bytes {
             return Err(Fault::Limit {
                 what: "bytes of held log-probabilities (max_held_bytes)",
                 limit: cx.options.max_held_bytes,
             });
         }
-        let emitted: usize = self.states.iter().map(|state| state.content.emitted().len()).sum();
-        if emitted > cx.options.max_text_bytes {
+        if self.totals.emitted > cx.options.max_text_bytes {
             return Err(Fault::Limit {
                 what: "bytes of text to be repeated at the end (max_text_bytes)",
                 limit: cx.options.max_text_bytes,

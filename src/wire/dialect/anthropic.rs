@@ -210,7 +210,7 @@ impl Engine for Anthropic {
             cx.place(event)?;
         }
         let list = list.unwrap_or_default();
-        for (index, (span, found)) in blocks.iter().enumerate() {
+        for (at, (span, found)) in blocks.iter().enumerate() {
             let reasoning = match &*word(event.json, found.piece) {
                 b"text" => false,
                 b"thinking" if cx.options.cut_reasoning => true,
@@ -219,7 +219,7 @@ impl Engine for Anthropic {
             let Some(emitted) = (if reasoning { found.thinking } else { found.text }) else {
                 continue;
             };
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            let index = u32::try_from(at).unwrap_or(u32::MAX);
             // One block at a time is open, so a long list costs one matcher.
             self.blocks.open.clear();
             let block = self.blocks.get(cx, (0, index, reasoning), false)?;
@@ -228,7 +228,13 @@ impl Engine for Anthropic {
             };
             let mut stop = Vec::new();
             text::encode_stop(cx.set, matched.index, &mut stop);
-            self.edits.delete(Span { start: span.end, end: list.end - 1 });
+            // A block that the cut has emptied goes too: the API refuses it when it comes back as
+            // history.
+            let empty = block.stream.decoded_out() == 0;
+            let before =
+                blocks.get(at.wrapping_sub(1)).map_or(list.start + 1, |(span, _)| span.end);
+            let start = if empty { before } else { span.end };
+            self.edits.delete(Span { start, end: list.end - 1 });
             name_stop(event.json, &whole, &stop, &mut self.edits);
             add_field(cx, whole.stop_sequence.or(whole.stop_reason), &stop, &mut self.edits);
             cx.record(0, Some(index), Part::of(reasoning), matched);

@@ -11,7 +11,7 @@ use crate::wire::choices::Choices;
 use crate::wire::dialect::Entry;
 use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
 use crate::wire::edit::Edits;
-use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Slot, Text};
 use crate::wire::framing::Framing;
 use crate::wire::json::{Cursor, JsonResult, Kind, Malformed, Span, once};
 use crate::wire::logprobs::COLUMNS;
@@ -34,13 +34,18 @@ static SPEC: Spec = Spec {
     done: false,
     ends_last: false,
     repeats: false,
+    slots: &[Slot::Delta],
     field: None,
     scan,
     scan_body: scan,
     end,
+    blank,
     make,
     put_entries,
 };
+
+/// The list of parts.
+const PARTS: usize = 0;
 
 fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
     frame_fields(json, parsed, b"candidates", candidate)
@@ -53,7 +58,7 @@ fn candidate(
 ) -> JsonResult<()> {
     choice.span = cursor.object(|cursor, key| {
         match key {
-            b"index" => choice.index = cursor.number()?,
+            b"index" if cursor.kind() != Kind::Null => choice.index = cursor.number()?,
             b"content" if cursor.kind() == Kind::Object => {
                 let span = cursor.object(|cursor, key| {
                     if key == b"parts" && cursor.kind() == Kind::Array {
@@ -116,31 +121,20 @@ fn parts(cursor: &mut Cursor<'_>, choice: &mut Choice, parsed: &mut ParsedFrame)
             }
             Ok(())
         })?;
-        let border = Text {
-            choice: number,
-            part: Part::Border,
-            field: "",
-            span: Span { start: part.start, end: part.start },
-            rest: Span::default(),
-        };
+        let at = Span { start: part.start, end: part.start };
+        let border = Text::new(number, Part::Border, "", at);
         if thought || text.is_none() {
             parsed.push_text(border)?;
             ends.push(part.end);
         }
         if let Some(span) = text {
             let part_kind = if thought { Part::Reasoning } else { Part::Content };
-            parsed.push_text(Text {
-                choice: number,
-                part: part_kind,
-                field: "text",
-                span,
-                rest: Span::default(),
-            })?;
+            parsed.push_text(Text::new(number, part_kind, "text", span))?;
             ends.push(part.end);
         }
         Ok(())
     })?;
-    if choice.more[0].replace(list).is_some() {
+    if choice.more[PARTS].replace(list).is_some() {
         return Err(Malformed {
             what: "a key the cutter has to read stands here for the second time",
             at: list.start,
@@ -180,6 +174,16 @@ fn end(json: &[u8], choice: &Choice, end: &Finish<'_>, edits: &mut Edits) {
     };
     if let Some(field) = end.field {
         edits.replace_with(put::point(at), |arena| put::field(field, end.stop, arena));
+    }
+}
+
+/// A candidate that ended before its frame came, kept for what stands beside the candidates.
+fn blank(choice: &Choice, _: &mut dyn Iterator<Item = &Text>, edits: &mut Edits) {
+    if let Some(parts) = choice.more[PARTS] {
+        edits.replace(parts, b"[]");
+    }
+    if let Some(logprobs) = choice.logprobs {
+        edits.replace(logprobs, b"null");
     }
 }
 

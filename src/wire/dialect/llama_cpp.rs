@@ -10,7 +10,7 @@ use crate::wire::choices::Choices;
 use crate::wire::dialect::Entry;
 use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
 use crate::wire::edit::Edits;
-use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Slot};
 use crate::wire::framing::Framing;
 use crate::wire::json::{Cursor, JsonResult, Kind, once};
 use crate::wire::logprobs::COLUMNS;
@@ -34,10 +34,12 @@ static SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: false,
+    slots: &[Slot::Delta],
     field: None,
     scan,
     scan_body: scan,
     end,
+    blank: |_, _, _| {},
     make,
     put_entries,
 };
@@ -57,7 +59,7 @@ fn scan(json: &[u8], parsed: &mut ParsedFrame) -> JsonResult<()> {
                 }
                 return Ok(());
             }
-            b"index" => {
+            b"index" if cursor.kind() != Kind::Null => {
                 choice.index = cursor.number()?;
                 return Ok(());
             }

@@ -22,6 +22,7 @@ mod cohere;
 mod gemini;
 mod llama_cpp;
 mod ollama;
+mod openai;
 mod openai_chat;
 mod openai_completions;
 mod responses;

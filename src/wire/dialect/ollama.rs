@@ -11,7 +11,7 @@ use crate::wire::choices::Choices;
 use crate::wire::dialect::Entry;
 use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
 use crate::wire::edit::Edits;
-use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Slot};
 use crate::wire::framing::Framing;
 use crate::wire::json::{Cursor, JsonResult, Kind, once};
 use crate::wire::logprobs::COLUMNS;
@@ -42,10 +42,12 @@ static CHAT_SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: false,
+    slots: &[Slot::Delta],
     field: None,
     scan: scan_chat,
     scan_body: scan_chat,
     end,
+    blank: |_, _, _| {},
     make: make_chat,
     put_entries,
 };

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::wire::edit::Edits;
-use crate::wire::frame::{Choice, ParsedFrame, Part};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Slot, Text};
 use crate::wire::json::JsonResult;
 use crate::wire::logprobs::COLUMNS;
 
@@ -23,6 +23,7 @@ pub(crate) struct Finish<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewFrame<'a> {
     pub(crate) index: u32,
+    pub(crate) slot: Slot,
     pub(crate) field: &'static str,
     pub(crate) part: Part,
     /// The text, raw.
@@ -47,6 +48,8 @@ pub(crate) struct Spec {
     pub(crate) ends_last: bool,
     /// The last frame repeats the whole text.
     pub(crate) repeats: bool,
+    /// Where a choice may have its text, the place first that counts when several have one.
+    pub(crate) slots: &'static [Slot],
     /// The key that names the stop when [`StopField::Family`](crate::wire::StopField::Family) is asked
     /// for.
     pub(crate) field: Option<&'static str>,
@@ -56,6 +59,8 @@ pub(crate) struct Spec {
     pub(crate) scan_body: fn(&[u8], &mut ParsedFrame) -> JsonResult<()>,
     /// Writes the end of a choice into its frame.
     pub(crate) end: fn(&[u8], &Choice, &Finish<'_>, &mut Edits),
+    /// Takes all text out of a choice that had ended before its frame came.
+    pub(crate) blank: fn(&Choice, &mut dyn Iterator<Item = &Text>, &mut Edits),
     /// Turns a frame into one that holds just this text.
     pub(crate) make: fn(&[u8], &ParsedFrame, &NewFrame<'_>, &mut Edits),
     /// Puts log-probabilities into a frame that lacks an array for them.

@@ -11,7 +11,7 @@ use crate::wire::choices::Choices;
 use crate::wire::dialect::Entry;
 use crate::wire::dialect::spec::{Finish, NewFrame, Spec};
 use crate::wire::edit::Edits;
-use crate::wire::frame::{Choice, ParsedFrame, Part, Text};
+use crate::wire::frame::{Choice, ParsedFrame, Part, Slot, Text};
 use crate::wire::framing::Framing;
 use crate::wire::json::{Cursor, JsonResult, Kind, once};
 
@@ -32,10 +32,12 @@ static SPEC: Spec = Spec {
     done: false,
     ends_last: true,
     repeats: true,
+    slots: &[Slot::Delta],
     field: None,
     scan,
     scan_body,
     end,
+    blank: |_, _, _| {},
     make,
     put_entries: |_, _, _| {},
 };
