@@ -137,20 +137,18 @@ def test_openai_whole_answers_have_usage(stops: list[str], upstream: Raw, gatewa
 
 
 def test_mistral_whole_answers_have_usage(upstream: Raw, gateway: Gateway) -> None:
-    mistral = pytest.importorskip("mistralai", reason=MISSING)
-    client_class = getattr(mistral, "Mistral", None) or mistral.client.Mistral
+    mistral = pytest.importorskip("mistralai.client", reason=MISSING)
     answer(upstream, chat("one E") + chat("ND two") + chat("", "stop") + DONE, SSE)
-    with client_class(api_key="k", server_url=f"{gateway.url}/mistral") as client:
+    with mistral.Mistral(api_key="k", server_url=f"{gateway.url}/mistral") as client:
         made = client.chat.complete(model="m", messages=MESSAGES, stop=STOPS)
     assert made.choices[0].message.content == "one "
 
 
 def test_mistral_code_is_cut(upstream: Raw, gateway: Gateway) -> None:
     """Its route ends in `/completions` and answers as chat does."""
-    mistral = pytest.importorskip("mistralai", reason=MISSING)
-    client_class = getattr(mistral, "Mistral", None) or mistral.client.Mistral
+    mistral = pytest.importorskip("mistralai.client", reason=MISSING)
     answer(upstream, chat("one E") + chat("ND two") + chat("", "stop") + DONE, SSE)
-    with client_class(api_key="k", server_url=f"{gateway.url}/mistral") as client:
+    with mistral.Mistral(api_key="k", server_url=f"{gateway.url}/mistral") as client:
         made = client.fim.stream(model="codestral-latest", prompt="q", stop=STOPS)
         text = "".join(event.data.choices[0].delta.content or "" for event in made)
     assert text == "one "
