@@ -509,3 +509,33 @@ def test_memory_comes_back() -> None:
         Taken(kept).release()
         kept.__arrow_c_array__()
     assert resident() - before < 30 << 20  # a megabyte leaked each time would be 60
+
+
+@given(st.lists(st.none() | st.text("aé日😀\0", max_size=4), max_size=20), st.data())
+def test_the_column_that_comes_back_is_a_sequence(rows, data):
+    column, _ = StopSet(None).truncate_many(column_of(rows, "u"))
+    assert isinstance(column, ArrowStrings)
+    assert list(column) == column.to_pylist() == [*column] == rows
+    begin, end, step = (data.draw(st.none() | st.integers(-25, 25)) for _ in range(3))
+    assert column[begin : end : step or 1] == rows[begin : end : step or 1]
+    for row in range(-len(rows), len(rows)):
+        assert column[row] == rows[row]
+    for row in (len(rows), -len(rows) - 1, 1 << 70, -(1 << 70)):
+        with pytest.raises((IndexError, OverflowError)):
+            column[row]
+    with pytest.raises(TypeError):
+        column["a"]
+    assert (None in column) == (None in rows)
+
+
+def test_an_iterator_outlives_its_column_and_ends_once():
+    rows = iter(STOPS.truncate_many(column_of(ROWS, "U"))[0])
+    gc.collect()
+    assert list(rows) == KEPT
+    assert list(rows) == []
+
+
+def test_an_array_of_objects_needs_a_copy():
+    column, _ = STOPS.truncate_many(column_of(ROWS, "u"))
+    with pytest.raises(ValueError, match="copy=False"):
+        column.__array__(copy=False)

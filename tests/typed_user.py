@@ -208,3 +208,15 @@ def main() -> dict[str, Any]:
 
 if __name__ == "__main__":
     main()
+
+
+def a_misspelt_option_is_found(stops: StopSet, chunks: AsyncIterator[str]) -> None:
+    """Each comment is an error of its own when the checker finds nothing there."""
+    with contextlib.suppress(TypeError):
+        stops.cut(["a"], include_stp=True)  # type: ignore[call-arg]  # the point of it
+    with contextlib.suppress(TypeError):
+        stops.acut(chunks, min_char=3)  # type: ignore[call-arg]  # the point of it
+    with contextlib.suppress(TypeError):
+        holdback.trace(["a"], stops, atomics="a")  # type: ignore[call-arg]  # the point of it
+    kept, _ = stops.truncate_many(["a", None])
+    assert_type(kept, list[str | None])

@@ -4,9 +4,19 @@ Every rule is stated in docs/semantics.md; section numbers below refer to it.
 """
 
 from collections.abc import AsyncIterable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeVar, final, overload
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    SupportsIndex,
+    TypedDict,
+    TypeVar,
+    final,
+    overload,
+)
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, Unpack
 
 from holdback.cut import AsyncCut, Cut
 
@@ -20,6 +30,15 @@ class _ArrowArray(Protocol):
     def __arrow_c_array__(
         self, requested_schema: object | None = None
     ) -> tuple[object, object]: ...
+
+# The options of `StopSet.stream`, where they are passed on.
+class _StreamOptions(TypedDict, total=False):
+    include_stop: _Include | None
+    errors: Literal["replace", "strict"] | None
+    min_chars: int | None
+    ignore_inside: _Regions | None
+    start_inside: bool | None
+    atomic: _Markers | None
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -197,11 +216,25 @@ class StopSet:
         min_chars: int | None = None,
         ignore_inside: _Regions | None = None,
         start_inside: bool | None = None,
-    ) -> tuple[list[str], list[StopMatch[Any] | None]]:
+    ) -> tuple[list[str], list[StopMatch[Any] | None]]: ...
+    @overload
+    def truncate_many(
+        self,
+        texts: Iterable[str | Buffer | None],
+        /,
+        *,
+        include_stop: _Include | None = None,
+        errors: Literal["replace", "strict"] | None = None,
+        min_chars: int | None = None,
+        ignore_inside: _Regions | None = None,
+        start_inside: bool | None = None,
+    ) -> tuple[list[str | None], list[StopMatch[Any] | None]]:
         """:meth:`truncate` for each text by itself.
 
         >>> StopSet(["!"]).truncate_many(["a!b", "c"])[0]
         ['a', 'c']
+
+        `None` among the texts stays `None`, as does its match.
 
         An Arrow column of strings (pyarrow, Polars and others: an object with ``__arrow_c_array__``
         or ``__arrow_c_stream__``, of the formats utf8, large_utf8 and string view) is read where it
@@ -211,7 +244,7 @@ class StopSet:
         Raises ``TypeError`` for a column of another type, naming it; ``ValueError`` for one that is
         corrupt, naming the row.
         """
-    def cut(self, chunks: Iterable[str | Buffer], /, **options: Any) -> Cut[str]:
+    def cut(self, chunks: Iterable[str | Buffer], /, **options: Unpack[_StreamOptions]) -> Cut[str]:
         """An iterator over what may be sent on; it closes its source on a match. Options as for
         :meth:`stream` (section 10).
 
@@ -219,7 +252,9 @@ class StopSet:
         >>> list(cut), cut.match.stop
         (['x'], '</a>')
         """
-    def acut(self, chunks: AsyncIterable[str | Buffer], /, **options: Any) -> AsyncCut[str]:
+    def acut(
+        self, chunks: AsyncIterable[str | Buffer], /, **options: Unpack[_StreamOptions]
+    ) -> AsyncCut[str]:
         """The asynchronous twin of :meth:`cut`: ``async for text in stops.acut(response)``."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_Stop]: ...
@@ -311,7 +346,16 @@ class ArrowStrings:
         """
     def __arrow_c_schema__(self) -> object:
         """A capsule of the type."""
+    def to_pylist(self) -> list[str | None]:
+        """The texts, `None` for a null."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """A numpy array of objects; of another `dtype` if asked for. Needs numpy."""
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str | None]: ...
+    @overload
+    def __getitem__(self, row: SupportsIndex, /) -> str | None: ...
+    @overload
+    def __getitem__(self, rows: slice, /) -> list[str | None]: ...
 
 def compile(
     stops: _Stop | Iterable[_Stop] | None = None,

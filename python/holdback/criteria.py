@@ -108,6 +108,12 @@ class StoppingCriteria:
     _text_ends: tuple[TextEnd, ...] = field(init=False, repr=False, compare=False)
     _criteria: tuple[Criterion, ...] = field(init=False, repr=False, compare=False)
 
+    def __new__(cls, *_given: Any, **options: Any) -> StoppingCriteria:
+        """Says what is meant, for the one name that others call differently."""
+        if "stops" in options:
+            raise TypeError("StoppingCriteria takes the stops as stop=, as the APIs of engines do")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)

@@ -1,10 +1,10 @@
 //! `StopSet.truncate_many`: many texts, each by itself, in one call.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-#[cfg(not(Py_LIMITED_API))]
-use pyo3::types::PyString;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 
+use super::error::type_name;
 use super::gil::Signals;
 #[cfg(not(Py_LIMITED_API))]
 use super::gil::{CHUNK, Pauses, detach_if_long};
@@ -29,6 +29,12 @@ pub(super) fn truncate_many<'py>(
     options: ParsedOptions,
 ) -> PyResult<Truncated<'py>> {
     let py = texts.py();
+    if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(format!(
+            "truncate_many takes an iterable of texts, not one {}: use truncate",
+            type_name(texts)
+        )));
+    }
     if let Ok(list) = texts.cast_exact::<PyList>() {
         if let Some(cut) = truncate_fast(set, stops, &list.to_tuple(), &options)? {
             return Ok(cut);
@@ -37,15 +43,37 @@ pub(super) fn truncate_many<'py>(
     let mut state = State::new(set.clone(), options, false)?;
     let (emits, matches) = (PyList::empty(py), PyList::empty(py));
     let mut signals = Signals::default();
-    for text in texts.try_iter()? {
+    let texts = texts.try_iter().map_err(|_| {
+        PyTypeError::new_err(format!(
+            "truncate_many takes an iterable of texts, not {}",
+            type_name(texts)
+        ))
+    })?;
+    for (at, text) in texts.enumerate() {
         let text = text?;
+        if text.is_none() {
+            emits.append(&text)?;
+            matches.append(text)?;
+            continue;
+        }
         signals.before(py, units(&text))?;
         state.reset();
-        let (emit, found) = state.feed_last(stops, &text)?;
+        let (emit, found) =
+            state.feed_last(stops, &text).map_err(|error| named(error, at, &text))?;
         emits.append(emit)?;
         matches.append(found)?;
     }
     Ok((emits, matches))
+}
+
+/// The error of a text that is none, with its position.
+fn named(error: PyErr, at: usize, text: &Bound<'_, PyAny>) -> PyErr {
+    let py = text.py();
+    let readable = text.is_instance_of::<PyString>() || PyMemoryView::from(text).is_ok();
+    if readable || !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    PyTypeError::new_err(format!("text {at} is {}, not str, bytes-like or None", type_name(text)))
 }
 
 /// A list of `str` without surrogates: all of it is read in one go, without the GIL if it is long.

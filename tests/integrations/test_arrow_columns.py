@@ -90,3 +90,21 @@ def test_another_type_may_be_asked_for():
 def test_a_column_of_another_type_is_named(column, told):
     with pytest.raises(TypeError, match=told):
         STOPS.truncate_many(column)
+
+
+@given(values=columns)
+def test_a_column_of_a_pandas_frame(values):
+    pd = pytest.importorskip("pandas", reason="comes with lm_eval")
+    frame = pd.DataFrame({"a": pd.Series(values, dtype="str")})
+    frame["cut"], matches = STOPS.truncate_many(frame["a"])
+    kept = [None if pd.isna(text) else text for text in frame["cut"]]
+    assert kept == [text if text is None else STOPS.truncate(text)[0] for text in values]
+    assert len(matches) == len(values)
+
+
+def test_an_array_of_objects():
+    np = pytest.importorskip("numpy", reason="comes with pandas")
+    column, _ = STOPS.truncate_many(pa.array(["a###", None]))
+    assert np.array(column).tolist() == ["a", None]
+    assert np.array(column).dtype == object
+    assert np.asarray(column, dtype="O").shape == (2,)

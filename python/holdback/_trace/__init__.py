@@ -16,9 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdback import StopMatch, StopSet
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from holdback._core import _StreamOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,9 @@ class Trace:
 
 
 def trace(
-    chunks: Iterable[str | bytes], stops: StopSet | str | Iterable[str] | None, **options: Any
+    chunks: Iterable[str | bytes],
+    stops: StopSet | str | Iterable[str] | None,
+    **options: Unpack[_StreamOptions],
 ) -> Trace:
     """Feed `chunks` to a stream of `stops` and write down every step; `options` are those of
     `StopSet.stream`.

@@ -149,15 +149,22 @@ class StopSet:
         return emitted, stream.match
 
     def truncate_many(
-        self, texts: Iterable[str], /, **options: Any
-    ) -> tuple[list[str], list[StopMatch | None]]:
-        """``truncate`` for each text; two lists of the same length."""
+        self, texts: Iterable[str | None], /, **options: Any
+    ) -> tuple[list[str | None], list[StopMatch | None]]:
+        """`truncate` for each text; two lists of the same length. `None` stays `None`."""
         if isinstance(texts, (str, bytes)):
             raise TypeError(
                 f"truncate_many takes an iterable of texts, not one {type(texts).__name__}"
             )
-        results = [self.truncate(text, **options) for text in texts]
-        return [emitted for emitted, _ in results], [match for _, match in results]
+        kept: list[str | None] = []
+        matches: list[StopMatch | None] = []
+        for at, text in enumerate(texts):
+            if text is not None and not isinstance(text, (str, bytes, bytearray, memoryview)):
+                raise TypeError(f"text {at} is {type(text).__name__}, not str, bytes-like or None")
+            emitted, match = (None, None) if text is None else self.truncate(text, **options)
+            kept.append(emitted)
+            matches.append(match)
+        return kept, matches
 
     def cut(self, chunks: Iterable[str | bytes], /, **options: Any) -> Cut:
         """Cut an iterable of chunks (section 10)."""

@@ -3,9 +3,10 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyMemoryError;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList, PySlice, PyString};
 
 use super::abi::{Array, Schema};
 
@@ -84,6 +85,15 @@ impl Strings {
         self
     }
 
+    /// The text of a row, `None` for a null or a row that is not there.
+    fn text(&self, row: usize) -> Option<&str> {
+        if self.valid.get(row / 8)? >> (row % 8) & 1 == 0 {
+            return None;
+        }
+        let place = |at: usize| usize::try_from(*self.offsets.get(at)?).ok();
+        std::str::from_utf8(self.data.get(place(row)?..place(row + 1)?)?).ok()
+    }
+
     /// The three buffers of the format; without nulls there is no first one.
     pub(super) fn buffers(&self) -> [Option<*const u8>; 3] {
         // An empty vector points nowhere; consumers are spared the question whether they may look
@@ -136,11 +146,80 @@ impl ArrowStrings {
         Schema::export(py, LARGE_UTF8)
     }
 
+    #[doc = doc!("ArrowStrings.to_pylist")]
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let rows: Vec<_> = (0..self.strings.len()).map(|row| self.strings.text(row)).collect();
+        PyList::new(py, rows)
+    }
+
+    // What numpy, and through it pandas, makes of a column: an array of objects.
+    #[doc = doc!("ArrowStrings.__array__")]
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(copy) = copy.filter(|copy| !copy.is_none()) {
+            if !copy.is_truthy()? {
+                return Err(PyValueError::new_err(
+                    "an array of objects cannot share the memory of Arrow strings: copy=False",
+                ));
+            }
+        }
+        let dtype = dtype.filter(|dtype| !dtype.is_none());
+        let dtype = dtype.unwrap_or_else(|| PyString::new(py, "O").into_any());
+        py.import("numpy")?.call_method1("array", (self.to_pylist(py)?, dtype))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Bound::new(py, RowIterator { strings: self.strings.clone(), next: 0 })?.into_any())
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        row: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.strings.len();
+        if let Ok(slice) = row.cast::<PySlice>() {
+            return self.to_pylist(py)?.as_any().get_item(slice);
+        }
+        let row: isize = row.extract()?;
+        let at = if row < 0 { row.checked_add_unsigned(len) } else { Some(row) };
+        let at = at.and_then(|at| usize::try_from(at).ok()).filter(|&at| at < len);
+        let at = at.ok_or_else(|| PyIndexError::new_err(format!("no row {row} of {len}")))?;
+        self.strings.text(at).into_bound_py_any(py)
+    }
+
     fn __len__(&self) -> usize {
         self.strings.len()
     }
 
     fn __repr__(&self) -> String {
         format!("<ArrowStrings: {} rows, {} null>", self.strings.len(), self.strings.nulls())
+    }
+}
+
+/// Goes through the rows; shares their memory.
+#[pyclass(module = "holdback._core")]
+struct RowIterator {
+    strings: Arc<Strings>,
+    next: usize,
+}
+
+#[pymethods]
+impl RowIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.next >= self.strings.len() {
+            return Ok(None);
+        }
+        self.next += 1;
+        Ok(Some(self.strings.text(self.next - 1).into_bound_py_any(py)?))
     }
 }
