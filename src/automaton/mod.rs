@@ -17,14 +17,16 @@
 mod alphabet;
 #[allow(unsafe_code, reason = "vector instructions")]
 mod filter;
+mod ids;
 mod scan;
 mod table;
 mod trie;
 mod unit;
 
 pub(crate) use alphabet::Alphabet;
+pub(crate) use ids::{Node, State};
 pub(crate) use scan::LONG;
-pub(crate) use table::{MATCH, Table};
+pub(crate) use table::Table;
 pub(crate) use trie::{NONE, Patterns, Trie, depth};
 pub use unit::CodeUnit;
 
@@ -40,8 +42,8 @@ pub(crate) struct Automaton {
     representative: Representative,
     depth_starts: Vec<u32>,
     /// Where states of depth 2 and of depth 3 begin, for the start filter.
-    depth2: u32,
-    depth3: u32,
+    depth2: State,
+    depth3: State,
     /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched
     /// off.
     filter: OnceLock<Option<filter::Filter>>,
@@ -73,14 +75,14 @@ impl Representative {
     }
 
     #[inline]
-    fn stop(&self, table: &Table, node: u32) -> u32 {
-        self.shallow.get(node as usize).copied().unwrap_or_else(|| self.deep(table, node))
+    fn stop(&self, table: &Table, node: Node) -> u32 {
+        self.shallow.get(node.index()).copied().unwrap_or_else(|| self.deep(table, node))
     }
 
     #[cold]
-    fn deep(&self, table: &Table, node: u32) -> u32 {
+    fn deep(&self, table: &Table, node: Node) -> u32 {
         // Found: every path down ends in a leaf.
-        self.leaves.binary_search(&table.leaf_below(node)).map_or(0, |at| self.stops[at])
+        self.leaves.binary_search(&table.leaf_below(node).0).map_or(0, |at| self.stops[at])
     }
 
     fn heap_bytes(&self) -> usize {
@@ -165,7 +167,8 @@ impl Automaton {
         let representative = Representative::new(representative, &leaves, &table);
         let unreachable =
             dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
-        let level = |depth: usize| table.state(depth_starts[depth.min(depth_starts.len() - 1)]);
+        let level =
+            |depth: usize| table.state(Node(depth_starts[depth.min(depth_starts.len() - 1)]));
         let (depth2, depth3) = (level(2), level(3));
         let filter = if knobs.no_filter { OnceLock::from(None) } else { OnceLock::new() };
         (
@@ -174,23 +177,22 @@ impl Automaton {
         )
     }
 
-    /// Walks `units` from `state`; gives the new state, with [`MATCH`] set if a stop ended, and how
-    /// many units were read.
+    /// Walks `units` from `state` until a stop ends; gives the state there, and how many units were
+    /// read.
     #[inline]
-    pub(crate) fn walk<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn walk<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
         self.table.walk(&self.alphabet, state, units)
     }
 
     /// How many units `state` stands for.
     #[inline]
-    pub(crate) fn depth(&self, state: u32) -> u32 {
-        depth(&self.depth_starts, self.table.node(state))
+    pub(crate) fn depth(&self, state: State) -> u32 {
+        depth(&self.depth_starts, self.table.node(state).0)
     }
 
-    /// A stop that begins with what `state` stands for; the stop that ends there if `state` has
-    /// [`MATCH`].
+    /// A stop that begins with what `state` stands for; the stop that ends there, if one does.
     #[inline]
-    pub(crate) fn stop(&self, state: u32) -> usize {
+    pub(crate) fn stop(&self, state: State) -> usize {
         self.representative.stop(&self.table, self.table.node(state)) as usize
     }
 
@@ -310,17 +312,17 @@ mod tests {
         for text in texts {
             let units: Vec<u32> = text.chars().map(u32::from).collect();
             let walked = |automaton: &Automaton| {
-                let mut state = 0;
+                let mut state = State::ROOT;
                 let mut answers = Vec::new();
                 for unit in &units {
-                    state = automaton.walk(state & !MATCH, &[*unit]).0;
+                    state = automaton.walk(state.resting(), &[*unit]).0;
                     let held: Vec<char> = stops[automaton.stop(state)]
                         .chars()
                         .take(automaton.depth(state) as usize)
                         .collect();
-                    answers.push((automaton.table.node(state), state & MATCH, held));
-                    if state & MATCH != 0 {
-                        state = 0;
+                    answers.push((automaton.table.node(state), state.is_match(), held));
+                    if state.is_match() {
+                        state = State::ROOT;
                     }
                 }
                 answers

@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 use super::filter::{Filter, WIDTH, narrow};
-use super::{Automaton, CodeUnit, MATCH, UnitKind};
+use super::{Automaton, CodeUnit, State, UnitKind};
 use crate::stops::StopList;
 
 /// Shorter chunks are walked: setting the filter up costs as much as walking a line.
@@ -32,12 +32,12 @@ impl Automaton {
         &self,
         stops: &StopList,
         kind: UnitKind,
-        mut state: u32,
+        mut state: State,
         units: &[U],
-    ) -> (u32, usize) {
+    ) -> (State, usize) {
         if self.depth_starts.len() == 2 {
             // The root is all there is: no stop, nothing to look for.
-            return (0, units.len());
+            return (State::ROOT, units.len());
         }
         let filter = self.filter.get_or_init(|| Filter::new(stops, kind));
         let Some(filter) = filter else { return self.walk_far(state, units) };
@@ -51,7 +51,7 @@ impl Automaton {
             narrowed.iter_mut().zip(part).for_each(|(byte, unit)| *byte = narrow(unit.code()));
             let (next, count) = self.scan_bytes(filter, state, part, narrowed);
             (state, read) = (next, read + count);
-            if state & MATCH != 0 {
+            if state.is_match() {
                 break;
             }
         }
@@ -60,7 +60,7 @@ impl Automaton {
 
     /// The walk by itself, out of line: a long loop wants all registers.
     #[inline(never)]
-    fn walk_far<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    fn walk_far<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
         self.walk(state, units)
     }
 
@@ -69,10 +69,10 @@ impl Automaton {
     fn scan_bytes<U: CodeUnit>(
         &self,
         filter: &Filter,
-        mut state: u32,
+        mut state: State,
         units: &[U],
         bytes: &[u8],
-    ) -> (u32, usize) {
+    ) -> (State, usize) {
         let mut at = 0usize;
         // Where the filter found its last candidate: whatever begins there or earlier is the
         // automaton's affair.
@@ -82,11 +82,11 @@ impl Automaton {
             // Until all that is alive begins in this chunk, behind the last candidate, and not long
             // ago.
             let from = loop {
-                if state == 0 {
+                if state.is_root() {
                     break at;
                 }
-                if state < self.depth3 {
-                    let depth = if state < self.depth2 { 1 } else { 2 };
+                if state.0 < self.depth3.0 {
+                    let depth = if state.0 < self.depth2.0 { 1 } else { 2 };
                     let origin = at.checked_sub(depth);
                     if let Some(origin) =
                         origin.filter(|&origin| candidate.is_none_or(|found| origin > found))
@@ -97,21 +97,22 @@ impl Automaton {
                 let Some(&unit) = units.get(at) else { return (state, at) };
                 state = self.table.step(state, self.alphabet.class(unit));
                 at += 1;
-                if state & MATCH != 0 {
+                if state.is_match() {
                     return (state, at);
                 }
             };
             let Some(found) = filter.find(bytes, from) else {
                 // The last few positions are too near the end for the filter.
                 let tail = from.max((bytes.len() + 1).saturating_sub(WIDTH));
-                let (state, read) = self.walk_far(0, &units[tail..]);
+                let (state, read) = self.walk_far(State::ROOT, &units[tail..]);
                 return (state, tail + read);
             };
             candidate = Some(found);
             credit += found - from;
             // One unit at least, so that the walk gets somewhere.
-            (state, at) = (self.table.step(0, self.alphabet.class(units[found])), found + 1);
-            if credit < WORTH && state & MATCH == 0 {
+            (state, at) =
+                (self.table.step(State::ROOT, self.alphabet.class(units[found])), found + 1);
+            if credit < WORTH && !state.is_match() {
                 let end = units.len().min(found + STRETCH);
                 let (next, read) = self.walk_far(state, &units[at..end]);
                 (state, at) = (next, at + read);
@@ -119,7 +120,7 @@ impl Automaton {
             } else {
                 credit = credit.saturating_sub(WORTH).min(ADVANCE);
             }
-            if state & MATCH != 0 {
+            if state.is_match() {
                 return (state, at);
             }
         }

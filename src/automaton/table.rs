@@ -13,11 +13,9 @@
 #![forbid(unsafe_code)]
 
 use super::alphabet::{Alphabet, OTHER};
+use super::ids::{MATCH, Node, State};
 use super::trie::{NONE, Trie, find_child};
 use super::unit::CodeUnit;
-
-/// Set in a state that ends a stop. Node numbers stay below 2^30.
-pub(crate) const MATCH: u32 = 1 << 31;
 
 /// The dense part's size at the most, unless one row is larger. Fits the second-level cache of
 /// current machines; measured with 256 and 10,000 stops, where 256 KiB made tokens slower and 4 MiB
@@ -165,9 +163,9 @@ impl Table {
 
     /// The node that a state stands for, [`MATCH`] or not.
     #[inline]
-    pub(crate) fn node(&self, state: u32) -> u32 {
-        let (state, dense) = (state & !MATCH, self.dense_len());
-        if state < dense { state / self.stride } else { state - dense + dense / self.stride }
+    pub(crate) fn node(&self, state: State) -> Node {
+        let (State(state), dense) = (state.resting(), self.dense_len());
+        Node(if state < dense { state / self.stride } else { state - dense + dense / self.stride })
     }
 
     /// Nodes with a row: those that are numbered below this.
@@ -176,7 +174,7 @@ impl Table {
     }
 
     /// The first leaf below a node without a row.
-    pub(crate) fn leaf_below(&self, mut node: u32) -> u32 {
+    pub(crate) fn leaf_below(&self, Node(mut node): Node) -> Node {
         if let Some(deep) = &self.deep {
             loop {
                 let (from, to) = deep.children.of(node);
@@ -186,12 +184,12 @@ impl Table {
                 node = from;
             }
         }
-        node
+        Node(node)
     }
 
     /// The state of a node.
-    pub(crate) fn state(&self, node: u32) -> u32 {
-        to_state(node, self.rows() as usize, self.stride as usize)
+    pub(crate) fn state(&self, node: Node) -> State {
+        State(to_state(node.0, self.rows() as usize, self.stride as usize))
     }
 
     #[inline]
@@ -200,14 +198,14 @@ impl Table {
         u32::try_from(self.dense.len()).unwrap_or(NONE)
     }
 
-    /// The state after `class` in `state`, with [`MATCH`] set when a stop ends there. `state` must
-    /// not have it.
+    /// The state after `class` in `state`, [`State::is_match`] when a stop ends there. `state` must
+    /// not be one of those.
     #[inline]
-    pub(crate) fn step(&self, state: u32, class: u32) -> u32 {
-        match &self.deep {
+    pub(crate) fn step(&self, State(state): State, class: u32) -> State {
+        State(match &self.deep {
             None => self.dense_step(state, class),
             Some(deep) => self.deep_step(deep, state, class),
-        }
+        })
     }
 
     #[inline]
@@ -230,11 +228,11 @@ impl Table {
         if class == OTHER {
             return 0;
         }
-        let mut node = self.node(state);
+        let Node(mut node) = self.node(State(state));
         while node >= deep.rows {
             let child = deep.children.on(node, class);
             if child != NONE {
-                return flagged(self.state(child), deep.ends(child));
+                return flagged(self.state(Node(child)).0, deep.ends(child));
             }
             node = deep.fail[node as usize];
         }
@@ -248,16 +246,16 @@ impl Table {
     pub(crate) fn walk<U: CodeUnit>(
         &self,
         alphabet: &Alphabet,
-        mut state: u32,
+        State(mut state): State,
         units: &[U],
-    ) -> (u32, usize) {
+    ) -> (State, usize) {
         let dense = self.dense.as_slice();
         match &self.deep {
             None => {
                 for (at, &unit) in units.iter().enumerate() {
                     state = dense[(state + alphabet.class(unit)) as usize];
                     if state & MATCH != 0 {
-                        return (state, at + 1);
+                        return (State(state), at + 1);
                     }
                 }
             }
@@ -269,12 +267,12 @@ impl Table {
                         None => self.climb(deep, state, class),
                     };
                     if state & MATCH != 0 {
-                        return (state, at + 1);
+                        return (State(state), at + 1);
                     }
                 }
             }
         }
-        (state, units.len())
+        (State(state), units.len())
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

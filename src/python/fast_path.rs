@@ -46,7 +46,7 @@ fn wide<'py, U: CodeUnit>(
     chars: Chars<'_>,
     units: &[U],
 ) -> Option<PyResult<Bound<'py, PyString>>> {
-    if chars.has_surrogate() { None } else { advance(state, chunk, chars, units) }
+    if U::has_surrogate(units) { None } else { advance(state, chunk, chars, units) }
 }
 
 #[inline]

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Include, Scope};
 use crate::automaton::{
-    Alphabet, Automaton, CodeUnit, MATCH, NONE, Patterns, Table, Trie, UnitKind, compile_patterns,
-    depth,
+    Alphabet, Automaton, CodeUnit, NONE, Node, Patterns, State, Table, Trie, UnitKind,
+    compile_patterns, depth,
 };
 use crate::error::Error;
 use crate::stops::{StopList, Tie};
@@ -185,8 +185,8 @@ impl Outside {
 
     /// Stops longer than `depth` that begin with the string of `node`, which is `depth` long, and
     /// are not emitted themselves.
-    fn below(&self, node: u32, depth: u32) -> impl Iterator<Item = u32> {
-        let (from, to) = self.range[node as usize];
+    fn below(&self, node: Node, depth: u32) -> impl Iterator<Item = u32> {
+        let (from, to) = self.range[node.index()];
         let order = &self.order[from as usize..to as usize];
         let holds = move |stop: &Stop| stop.len > depth && !stop.included;
         order
@@ -197,35 +197,35 @@ impl Outside {
 
     /// Walks until a stop or an opener ends; gives the state and how many units were read.
     #[inline]
-    pub(crate) fn walk<U: CodeUnit>(&self, state: u32, units: &[U]) -> (u32, usize) {
+    pub(crate) fn walk<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
         self.table.walk(&self.alphabet, state, units)
     }
 
     /// The node that a state stands for.
-    pub(crate) fn node(&self, state: u32) -> u32 {
+    pub(crate) fn node(&self, state: State) -> Node {
         self.table.node(state)
     }
 
     #[inline]
-    pub(crate) fn depth(&self, node: u32) -> u32 {
-        depth(&self.depth_starts, node)
+    pub(crate) fn depth(&self, node: Node) -> u32 {
+        depth(&self.depth_starts, node.0)
     }
 
     /// A pattern that begins with the string of `node`: below the number of stops a stop, else an
     /// opener.
-    pub(crate) fn representative(&self, node: u32) -> u32 {
-        self.order.get(self.range[node as usize].0 as usize).copied().unwrap_or(NONE)
+    pub(crate) fn representative(&self, node: Node) -> u32 {
+        self.order.get(self.range[node.index()].0 as usize).copied().unwrap_or(NONE)
     }
 
     /// The opener that ends at `node`.
-    pub(crate) fn opener(&self, node: u32) -> Option<usize> {
-        let opener = self.opener[node as usize];
+    pub(crate) fn opener(&self, node: Node) -> Option<usize> {
+        let opener = self.opener[node.index()];
         (opener != NONE).then(|| opener as usize - self.stops.len())
     }
 
     /// The stop that ends at `node`, if it may reach back `room` units: an included one always may.
-    pub(crate) fn stop(&self, node: u32, room: u64) -> Option<usize> {
-        let best = self.best[node as usize];
+    pub(crate) fn stop(&self, node: Node, room: u64) -> Option<usize> {
+        let best = self.best[node.index()];
         let fits = |stop: u32| {
             self.stops[stop as usize].included || u64::from(self.stops[stop as usize].len) <= room
         };
@@ -236,20 +236,20 @@ impl Outside {
         // disarm(), near the call.
         let mut found = None;
         let mut at = node;
-        while at != 0 {
+        while at != Node::ROOT {
             let own = self.own(at).filter(|&own| fits(own));
             found = match (found, own, self.tie) {
                 (Some(a), Some(b), Tie::First) => Some(b.min(a)),
                 (Some(a), _, _) => Some(a),
                 (None, b, _) => b,
             };
-            at = self.fail[at as usize];
+            at = Node(self.fail[at.index()]);
         }
         found.map(|stop| stop as usize)
     }
 
     /// The stop whose string is exactly the node's, of equal ones the first.
-    fn own(&self, node: u32) -> Option<u32> {
+    fn own(&self, node: Node) -> Option<u32> {
         let representative = self.representative(node);
         self.stops
             .get(representative as usize)
@@ -271,7 +271,7 @@ impl Outside {
     }
 
     /// Units to hold at `node`, none of which may lie further back than `room` units: see [`Hold`].
-    pub(crate) fn hold_len(&self, node: u32, rule: Hold, room: u64) -> u64 {
+    pub(crate) fn hold_len(&self, node: Node, rule: Hold, room: u64) -> u64 {
         let known = match rule {
             Hold::Armed => &self.hold_armed,
             Hold::Disarmed => &self.hold_disarmed,
@@ -281,7 +281,7 @@ impl Outside {
             return self.find_hold(node, rule, room);
         }
         // Threads may race to find the same number; it is the same number.
-        let known = &known[node as usize];
+        let known = &known[node.index()];
         let mut hold = known.load(Ordering::Relaxed);
         if hold == UNKNOWN {
             hold = u32::try_from(self.find_hold(node, rule, room)).unwrap_or(0);
@@ -295,12 +295,12 @@ impl Outside {
     /// Stops can be made so that this takes long to find out. Where it would take more than
     /// [`STEPS`], the answer is the longest suffix that was not ruled out by then: held a little
     /// longer than need be, and nothing leaks.
-    fn find_hold(&self, node: u32, rule: Hold, room: u64) -> u64 {
+    fn find_hold(&self, node: Node, rule: Hold, room: u64) -> u64 {
         let (mut at, mut steps) = (node, STEPS);
-        while at != 0 {
+        while at != Node::ROOT {
             let depth = self.depth(at);
             let near =
-                u64::from(depth) <= room && rule.reaches(depth, self.longest_below[at as usize]);
+                u64::from(depth) <= room && rule.reaches(depth, self.longest_below[at.index()]);
             if near
                 && self
                     .below(at, depth)
@@ -308,7 +308,7 @@ impl Outside {
             {
                 return depth.into();
             }
-            at = self.fail[at as usize];
+            at = Node(self.fail[at.index()]);
         }
         0
     }
@@ -317,7 +317,7 @@ impl Outside {
     /// come now; yes, if `steps` run out.
     fn can_fire(
         &self,
-        node: u32,
+        node: Node,
         pattern: u32,
         depth: u32,
         rule: Hold,
@@ -342,7 +342,7 @@ impl Outside {
             if step() {
                 return true;
             }
-            state = self.table.step(state, class) & !MATCH;
+            state = self.table.step(state, class).resting();
             read += 1;
             let last = depth + read == stop.len;
             let counts = match rule {
@@ -353,7 +353,7 @@ impl Outside {
             let here = self.table.node(state);
             match self.stop(here, room + u64::from(read)).filter(|_| counts) {
                 Some(first) => return last && first == pattern as usize,
-                None if self.opener[here as usize] != NONE => return false,
+                None if self.opener[here.index()] != NONE => return false,
                 None => {}
             }
         }

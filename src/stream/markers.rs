@@ -7,12 +7,12 @@
 
 use std::collections::VecDeque;
 
-use crate::automaton::{Automaton, CodeUnit, MATCH};
+use crate::automaton::{Automaton, CodeUnit, State};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MarkerTracker {
     /// State of the marker automaton.
-    pub(super) state: u32,
+    pub(super) state: State,
     /// Complete markers that reach into what is held, as (start, end) offsets, ascending and apart
     /// from each other. Bounded: each ends inside the hold for stops, which is no longer than the
     /// longest stop.
@@ -34,11 +34,11 @@ impl MarkerTracker {
             let (state, read) = markers.walk(self.state, &units[at..]);
             at += read;
             self.state = state;
-            if state & MATCH != 0 {
-                self.state = 0;
+            if state.is_match() {
+                self.state = State::ROOT;
                 let end = offset + at as u64;
                 if end > hold {
-                    self.whole.push_back((end - u64::from(markers.depth(state & !MATCH)), end));
+                    self.whole.push_back((end - u64::from(markers.depth(state.resting())), end));
                 }
             }
         }

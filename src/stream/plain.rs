@@ -7,13 +7,13 @@
 use super::machine::Machine;
 use super::progress::Progress;
 use super::{Advance, Held, Match, Place, StreamOptions};
-use crate::automaton::{Automaton, CodeUnit, LONG, MATCH, UnitKind};
+use crate::automaton::{Automaton, CodeUnit, LONG, State, UnitKind};
 use crate::set::StopSet;
 
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
-    /// The automaton's state; never one with [`MATCH`].
-    state: u32,
+    /// The automaton's state; never one in which a stop ends.
+    state: State,
     pub(super) kind: UnitKind,
     /// With it nothing is held, since the stop itself is emitted.
     pub(super) include_stop: bool,
@@ -22,13 +22,13 @@ pub(super) struct Plain {
 
 impl Plain {
     pub(super) fn new(kind: UnitKind, include_stop: bool) -> Self {
-        Self { state: 0, kind, include_stop, progress: Progress::default() }
+        Self { state: State::ROOT, kind, include_stop, progress: Progress::default() }
     }
 
     /// How many units are held back in `state`.
     #[inline]
-    fn hold(&self, automaton: &Automaton, state: u32) -> usize {
-        if state == 0 || self.include_stop { 0 } else { automaton.depth(state) as usize }
+    fn hold(&self, automaton: &Automaton, state: State) -> usize {
+        if state.is_root() || self.include_stop { 0 } else { automaton.depth(state) as usize }
     }
 
     #[inline]
@@ -36,9 +36,9 @@ impl Plain {
         &self,
         set: &StopSet,
         automaton: &Automaton,
-        state: u32,
+        state: State,
         chunk: &[U],
-    ) -> (u32, usize) {
+    ) -> (State, usize) {
         if chunk.len() < LONG {
             automaton.walk(state, chunk)
         } else {
@@ -48,7 +48,7 @@ impl Plain {
 
     /// Counts `read` units of a chunk that led to `state`, in which no stop ended.
     #[inline(never)]
-    fn pass(&mut self, automaton: &Automaton, state: u32, read: usize) -> Advance {
+    fn pass(&mut self, automaton: &Automaton, state: State, read: usize) -> Advance {
         let held = self.hold(automaton, self.state);
         let depth = automaton.depth(state);
         self.progress.pass(read, depth.into());
@@ -62,16 +62,16 @@ impl Plain {
     fn settle(
         &mut self,
         automaton: &Automaton,
-        state: u32,
+        state: State,
         read: usize,
     ) -> (Advance, Option<Match>) {
-        if state & MATCH == 0 {
+        if !state.is_match() {
             return (self.pass(automaton, state, read), None);
         }
         let held = self.hold(automaton, self.state);
-        let depth = automaton.depth(state & !MATCH);
+        let depth = automaton.depth(state.resting());
         let found = self.progress.end(automaton.stop(state), depth.into(), read);
-        self.state = 0;
+        self.state = State::ROOT;
         let emitted = held + read - if self.include_stop { 0 } else { depth as usize };
         (Advance::of(emitted, held), Some(found))
     }
@@ -83,7 +83,7 @@ impl Plain {
     }
 
     /// The first `count` units of what `state` stands for.
-    fn prefix<'a>(&self, set: &'a StopSet, state: u32, count: usize) -> &'a [u8] {
+    fn prefix<'a>(&self, set: &'a StopSet, state: State, count: usize) -> &'a [u8] {
         if count == 0 {
             return &[];
         }
@@ -129,13 +129,13 @@ impl Machine for Plain {
     fn advance_unmatched<U: CodeUnit>(&mut self, set: &StopSet, chunk: &[U]) -> Option<Advance> {
         let automaton = set.automaton(self.kind);
         let (state, read) = self.walk(set, automaton, self.state, chunk);
-        if state | self.state == 0 {
+        if state.is_root() && self.state.is_root() {
             // Nothing was held and nothing is: the common token.
             self.progress.seen += chunk.len() as u64;
             self.progress.chunks += 1;
             return Some(Advance { released: 0, passed: chunk.len() });
         }
-        (state & MATCH == 0).then(|| self.pass(automaton, state, read))
+        (!state.is_match()).then(|| self.pass(automaton, state, read))
     }
 
     fn advance_in_slices<U: CodeUnit, E>(
@@ -153,7 +153,7 @@ impl Machine for Plain {
             }
             let (next, count) = self.walk(set, automaton, state, part);
             (state, read) = (next, read + count);
-            if state & MATCH != 0 {
+            if state.is_match() {
                 break;
             }
         }
@@ -161,7 +161,7 @@ impl Machine for Plain {
     }
 
     fn flush(&mut self) {
-        self.state = 0;
+        self.state = State::ROOT;
     }
 
     fn reset(&mut self) {
@@ -189,10 +189,10 @@ impl Machine for Plain {
         let Place::Plain(window) = place else { return None };
         let automaton = set.automaton(self.kind);
         let units: Vec<u32> = self.kind.units(&window).collect();
-        let (state, read) = automaton.walk(0, &units);
+        let (state, read) = automaton.walk(State::ROOT, &units);
         // A state at which a stop ends is no place to go on from: its stream is over.
         let whole =
-            read == units.len() && state & MATCH == 0 && automaton.depth(state) as usize == read;
+            read == units.len() && !state.is_match() && automaton.depth(state) as usize == read;
         let lossless = units.is_empty() == window.is_empty();
         if !whole || !lossless || read as u64 > progress.seen {
             return None;

@@ -8,7 +8,7 @@ use super::plain::Plain;
 use super::progress::Progress;
 use super::scoped_state::ScopedState;
 use super::{Advance, Held, Match, Place, StreamOptions};
-use crate::automaton::{CodeUnit, UnitKind};
+use crate::automaton::{CodeUnit, State, UnitKind};
 use crate::error::Error;
 use crate::scope::{Include, Scope, ScopeProgram};
 use crate::set::StopSet;
@@ -62,7 +62,7 @@ impl Machine for Scoped {
 
     /// Nothing: the state keeps the text that it released.
     fn held(&self) -> Held {
-        Held { state: 0 }
+        Held { state: State::ROOT }
     }
 
     fn held_len(&self, _: &StopSet) -> usize {

@@ -10,7 +10,7 @@
 use super::markers::MarkerTracker;
 use super::progress::Progress;
 use super::{Advance, Match, ScopedSnapshot};
-use crate::automaton::{CodeUnit, MATCH, UnitKind};
+use crate::automaton::{CodeUnit, State, UnitKind};
 use crate::scope::{Hold, Scope, ScopeProgram};
 use crate::stops::StopList;
 
@@ -26,7 +26,7 @@ pub(super) enum Arming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScopedState {
     /// State of the automaton in use: the one for outside of regions, or the region's own.
-    state: u32,
+    state: State,
     /// The region the stream is in.
     region: Option<usize>,
     arming: Arming,
@@ -44,7 +44,7 @@ pub(super) struct ScopedState {
 impl ScopedState {
     pub(super) fn new(min_chars: u64, start_inside: bool) -> Self {
         Self {
-            state: 0,
+            state: State::ROOT,
             region: start_inside.then_some(0),
             arming: Arming::After(min_chars),
             floor: 0,
@@ -106,7 +106,7 @@ impl ScopedState {
 
     /// Units held for stops.
     fn stop_hold(&self, program: &ScopeProgram) -> u64 {
-        if self.region.is_some() || self.state == 0 {
+        if self.region.is_some() || self.state.is_root() {
             return 0;
         }
         let rule = match self.arming {
@@ -134,13 +134,13 @@ impl ScopedState {
                 Some(region) => program.closers[region].walk(self.state, &units[at..]),
             };
             at += walked.1;
-            self.state = walked.0 & !MATCH;
-            if walked.0 & MATCH == 0 {
+            self.state = walked.0.resting();
+            if !walked.0.is_match() {
                 return (None, at);
             }
             if self.region.is_some() {
                 self.region = None;
-                self.state = 0;
+                self.state = State::ROOT;
                 continue;
             }
             let (end, node) = (self.progress.seen + at as u64, program.outside.node(self.state));
@@ -151,7 +151,7 @@ impl ScopedState {
             }
             if let Some(region) = program.outside.opener(node) {
                 self.region = Some(region);
-                self.state = 0;
+                self.state = State::ROOT;
             }
         }
     }
@@ -169,7 +169,7 @@ impl ScopedState {
             (self.state, self.region) = before;
             return None;
         }
-        if self.state == 0 && self.held_len == 0 && program.markers.is_none() {
+        if self.state.is_root() && self.held_len == 0 && program.markers.is_none() {
             // Nothing was held and nothing is: the common token.
             self.progress.seen += read as u64;
             self.progress.chunks += 1;
@@ -225,7 +225,7 @@ impl ScopedState {
             // What is still held is the stop.
             self.held.clear();
             self.held_len = 0;
-            self.state = 0;
+            self.state = State::ROOT;
             self.markers = MarkerTracker::default();
             return (advance, Some(found));
         }
@@ -275,7 +275,7 @@ impl ScopedState {
     pub(super) fn flush(&mut self) {
         self.released = std::mem::take(&mut self.held);
         self.held_len = 0;
-        self.state = 0;
+        self.state = State::ROOT;
         self.markers = MarkerTracker::default();
     }
 
@@ -352,7 +352,7 @@ impl ScopedState {
             }
         };
         let (marker, marker_depth) = match &program.markers {
-            None => (0, 0),
+            None => (State::ROOT, 0),
             Some(markers) => {
                 let state = replay(|state, units| markers.walk(state, units), &partial);
                 (state, markers.depth(state))
@@ -381,11 +381,11 @@ impl ScopedState {
 }
 
 /// The state after `units`, whatever ends on the way.
-fn replay(walk: impl Fn(u32, &[u32]) -> (u32, usize), units: &[u32]) -> u32 {
-    let (mut state, mut at) = (0, 0);
+fn replay(walk: impl Fn(State, &[u32]) -> (State, usize), units: &[u32]) -> State {
+    let (mut state, mut at) = (State::ROOT, 0);
     while at < units.len() {
         let (next, read) = walk(state, &units[at..]);
-        state = next & !MATCH;
+        state = next.resting();
         at += read;
     }
     state
