@@ -286,3 +286,38 @@ def test_every_cell_is_enforced_or_told(
                         assert (status, text_of(dialect, got)) == (200, TEXT), cell
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("sent", ["array", "pretty array", "events"])
+def test_geminis_array_of_events_is_cut(
+    sent: str, adapter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it streams to clients that do not ask for `alt=sse`."""
+    monkeypatch.setattr("holdback.integrations.asgi.PATIENCE", 0.0)
+    events = list(objects(canned("gemini", stream=True)))
+    plain = {
+        "array": b"[" + b",\r\n".join(json.dumps(event).encode() for event in events) + b"\n]",
+        "pretty array": json.dumps(events, indent=2).encode(),
+        "events": canned("gemini", stream=True),
+    }[sent]
+    target, body = request("gemini", STOPS, stream=True)
+
+    async def run() -> None:
+        async with ADAPTERS[adapter]() as ask:
+            for coding in (None, "gzip"):
+                for label in LABELS:
+                    answer = Answer(CODINGS[coding](plain), label, coding)
+                    path = target.partition("?")[0]
+                    status, got = await asyncio.wait_for(ask(path, body, answer), 30)
+                    cell = (label, coding, status, got)
+                    assert SECRET not in got, cell
+                    assert status == 200, cell
+                    array = got.startswith(b"[")
+                    assert array or sent == "events", cell
+                    found = json.loads(got) if array else list(objects(got))
+                    parts = [part for e in found for part in e["candidates"][0]["content"]["parts"]]
+                    assert "".join(part["text"] for part in parts) == TEXT, cell
+                    assert found[-1]["candidates"][0]["finishReason"] == "STOP", cell
+
+    asyncio.run(run())

@@ -198,7 +198,10 @@ def test_recorded_streams(name: str, raw: Raw, raw_gateway: Gateway) -> None:
     if found is None:
         # A text that ends with what could begin a stop comes one frame later than it did.
         assert streamed.body == recorded or sample["case"] == "stop"
-        assert put_together(dialect, streamed.body) == put_together(dialect, recorded)
+        cut, whole = put_together(dialect, streamed.body), put_together(dialect, recorded)
+        if dialect.startswith("openai.c"):  # without figures of its own: an estimate, by chunks
+            cut, whole = {**cut, "usage": None}, {**whole, "usage": None}
+        assert cut == whole
         assert whole_text(dialect, buffered.json) == sample["text"]
         assert "x-holdback-stop" not in buffered.headers
     else:

@@ -511,6 +511,38 @@ def test_a_header_that_cannot_be_sent_is_named() -> None:
     assert "x-bin" in json.loads(body["body"])["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("usage_at", "stops", "expected"),
+    [
+        (None, ["END"], (0, 2)),  # an estimate: a token for each chunk
+        (None, ["never"], (0, 2)),
+        (0, ["END"], (7, 2)),  # a preview's figures are not the answer's
+        (2, ["never"], (7, 1)),  # those at the end are
+        (2, ["END"], (0, 2)),  # they never came
+    ],
+)
+@pytest.mark.parametrize("dialect", ["openai.chat", "openai.completions"])
+def test_a_whole_answer_has_usage(
+    dialect: str, usage_at: int | None, stops: list[str], expected: tuple[int, int]
+) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 1, "total_tokens": 8}
+
+    def chunk(place: int, text: str, finish: str | None) -> bytes:
+        content = {"text": text} if "completions" in dialect else {"delta": {"content": text}}
+        choice = {"index": 0, **content, "finish_reason": finish}
+        more = {"usage": usage} if place == usage_at else {}
+        return b"data: " + json.dumps({"choices": [choice], **more}).encode() + b"\n\n"
+
+    async def script(wire: Wire, _: bytes) -> None:
+        sent = [chunk(0, "one E", None), chunk(1, "ND two", None), chunk(2, "", "stop")]
+        await wire.answer(b"".join(sent) + DONE, SSE)
+
+    reply, _ = through(script, *request(dialect, stops, stream=False))
+    made = reply.json["usage"]
+    assert (made["prompt_tokens"], made["completion_tokens"]) == expected
+    assert made["total_tokens"] == sum(expected)
+
+
 @pytest.mark.parametrize("policy", ["fail", "pass"])
 def test_what_was_not_read_is_counted_and_logged(
     policy: str, caplog: pytest.LogCaptureFixture

@@ -67,6 +67,9 @@ def has_stream_form(body: Body) -> bool:
 class Choices:
     """Chunks of `choices` into one body.
 
+    It always has usage figures, which clients require: the upstream's own if they came at the end,
+    else an estimate, a token for each chunk of text (or more, if figures on the way said so).
+
     Args:
         kind: its `object`: `chat.completion` or `text_completion`.
     """
@@ -76,6 +79,8 @@ class Choices:
         self._head: dict[str, Any] = {}
         self._choices: dict[int, dict[str, Any]] = {}
         self._kind = kind
+        self._chunks = 0  # that brought something
+        self._counted = 0  # of them when the last usage figures came
 
     def add(self, event: dict[str, Any]) -> None:
         """Take the next event."""
@@ -87,7 +92,11 @@ class Choices:
                 value is not None or key not in self._head
             ):
                 self._head[key] = value
-        for piece in event.get("choices") or ():
+        pieces = event.get("choices") or ()
+        self._chunks += any(_brings_something(piece) for piece in pieces)
+        if event.get("usage"):
+            self._counted = self._chunks
+        for piece in pieces:
             index = piece.get("index", 0)
             choice = self._choices.setdefault(index, {"index": index})
             for key, value in piece.items():
@@ -114,4 +123,30 @@ class Choices:
                     message["content"] = None
                 whole = {"index": whole.pop("index"), "message": message, **whole}
             made.append(whole)
-        return {**self._head, "object": self._kind, "choices": made}
+        head = {**self._head, "object": self._kind}
+        return {**head, "choices": made, "usage": self._usage(head.pop("usage", None))}
+
+    def _usage(self, seen: Any) -> Any:
+        """Figures that came with the last text, or after it, are the answer's; others were on the
+        way there.
+        """
+        if seen and self._counted >= self._chunks:
+            return seen
+        known = seen if isinstance(seen, dict) else {}
+        prompt, told = known.get("prompt_tokens"), known.get("completion_tokens")
+        prompt = prompt if type(prompt) is int else 0
+        tokens = max(told if type(told) is int else 0, self._chunks)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": tokens,
+            "total_tokens": prompt + tokens,
+        }
+
+
+def _brings_something(piece: Any) -> bool:
+    """A piece of a choice with text, thoughts, or a part of a call; not one that opens or ends it."""
+    delta = piece.get("delta")
+    parts = delta.items() if isinstance(delta, dict) else [("text", piece.get("text"))]
+    # The piece that completed a stop may have no text left.
+    stopped = piece.get("stop_reason") or piece.get("matched_stop")
+    return bool(stopped) or any(value for key, value in parts if key != "role")
