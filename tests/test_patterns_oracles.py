@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from brute import cuttings, is_word, known_at_end
 from corpus import LITERALS, Call, Case, load, open_stream
 
 from holdback import reference
@@ -24,21 +25,6 @@ Pattern, StopSet = reference.Pattern, reference.StopSet
 
 # -- the rule, by `re`
 # -----------------------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def ending(pattern: str, behind: int) -> re.Pattern[str]:
-    """The pattern, where so many characters follow it. They are there, so look-around sees them."""
-    return re.compile(rf"(?m:{pattern})(?=[\s\S]{{{behind}}}\Z)")
-
-
-def is_word(pattern: str, text: str, start: int, end: int) -> bool:
-    return ending(pattern, len(text) - end).match(text, start) is not None
-
-
-def known_at_end(pattern: str, text: str, start: int, end: int) -> bool:
-    """Whatever follows: a character of each kind, or nothing."""
-    return all(is_word(pattern, text[:end] + after, start, end) for after in ("", "\n", "a", "!"))
 
 
 def first_match(
@@ -197,12 +183,6 @@ def joint_hold(trees: list[Any], text: str, letters: str, tie: str) -> int | Non
 def stream_of(patterns: list[str], tie: str = "longest") -> Any:
     """A stream that holds as long as it must: `max_hold` is there only so that nothing is refused."""
     return StopSet([Pattern(p, max_hold=1000) for p in patterns], tie=tie).stream()
-
-
-def cuttings(text: str) -> Iterator[list[str]]:
-    for mask in range(2 ** max(0, len(text) - 1)):
-        borders = [0, *(i for i in range(1, len(text)) if mask >> (i - 1) & 1), len(text)]
-        yield [text[a:b] for a, b in itertools.pairwise(borders)]
 
 
 def outcome(stream: Any, chunks: list[str]) -> tuple[str, Any]:

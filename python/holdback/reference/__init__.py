@@ -28,20 +28,28 @@ falls back to it.
 | ``cutting.py`` | 10: cutting an iterator |
 | ``pattern.py``, ``syntax.py``, ``words.py`` | 11.1, 11.5, 11.6: patterns, and which texts are their words |
 | ``scan_patterns.py`` | 11.2: which stop ends the stream if there are patterns |
+| ``rules.py``, ``cover.py``, ``filter.py`` | the filter, whose contract is ``docs/filter.md`` |
 | ``running.py`` | 11.3: what is held then, by trying every continuation |
 """
 
 from __future__ import annotations
 
 from .cutting import AsyncCut, Cut
+from .filter import Filter, FilterStream
 from .pattern import Pattern
+from .rules import Between, Edit, Rule
 from .stops import StopSet, compile  # noqa: A004 - named like re.compile
 from .stream import StopMatch, StopStream, feed_batch
 
 __all__ = [
     "AsyncCut",
+    "Between",
     "Cut",
+    "Edit",
+    "Filter",
+    "FilterStream",
     "Pattern",
+    "Rule",
     "StopMatch",
     "StopSet",
     "StopStream",

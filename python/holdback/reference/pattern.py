@@ -27,7 +27,7 @@ class Pattern:
     ('So.', '\\n\\nStep 12:', 99)
     """
 
-    __slots__ = ("_ignore_case", "_max_hold", "_name", "_pattern", "_tree")
+    __slots__ = ("_ignore_case", "_lazy_at", "_max_hold", "_name", "_pattern", "_tree")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Pattern:
             raise ValueError(f"name {name!r} has a lone surrogate")
         if max_hold is not None and not 0 <= max_hold <= MAX_HOLD:
             raise ValueError(f"max_hold must be 0 to {MAX_HOLD}, it is {max_hold}")
-        self._tree = parse(pattern, ignore_case=ignore_case)
+        self._tree, self._lazy_at = parse(pattern, ignore_case=ignore_case)
         self._pattern = pattern
         self._ignore_case = ignore_case
         self._name = name
@@ -105,6 +105,11 @@ def _rebuild(
     pattern: str | bytes, ignore_case: bool, name: str | None, max_hold: int | None
 ) -> Pattern:
     return Pattern(pattern, ignore_case=ignore_case, name=name, max_hold=max_hold)
+
+
+def lazy_at(pattern: Pattern) -> int | None:
+    """The position of its first lazy repeat."""
+    return pattern._lazy_at
 
 
 def tree_of(pattern: Pattern) -> Node:

@@ -133,20 +133,21 @@ class Flags:
     unicode: bool = True
 
 
-def parse(pattern: str | bytes, *, ignore_case: bool) -> Node:
-    """The tree of a pattern.
+def parse(pattern: str | bytes, *, ignore_case: bool) -> tuple[Node, int | None]:
+    """The tree of a pattern, and the position of its first lazy repeat.
 
     Raises:
         ValueError: the pattern, what is wrong with it, and where.
     """
     if isinstance(pattern, str) and any("\ud800" <= c <= "\udfff" for c in pattern):
         raise ValueError(f"pattern {pattern!r} has a lone surrogate")
-    tree = _Parser(pattern).whole(Flags(ignore_case))
+    parser = _Parser(pattern)
+    tree = parser.whole(Flags(ignore_case))
     if shortest(tree) == 0:
         raise ValueError(
             f"pattern {pattern!r} can match the empty text: write it so that it has at least one character"
         )
-    return tree
+    return tree, parser.lazy_at
 
 
 class _Parser:
@@ -156,6 +157,7 @@ class _Parser:
         self.text = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
         self.at = 0
         self.depth = 0
+        self.lazy_at: int | None = None
 
     def bad(self, what: str, position: int) -> ValueError:
         return ValueError(f"pattern {self.given!r}: {what} at position {position}")
@@ -212,7 +214,8 @@ class _Parser:
                 low, high = self.counts()
             else:
                 break
-            self.takes("?")  # lazy means the same as greedy
+            if self.takes("?") and self.lazy_at is None:  # to a stop lazy means the same as greedy
+                self.lazy_at = begin
             if low > MAX_REPEAT or (high or 0) > MAX_REPEAT:
                 raise self.bad(f"a repeat above {MAX_REPEAT} times", begin)
             stacked += 1
