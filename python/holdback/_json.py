@@ -133,6 +133,10 @@ class Edits:
 
     def made(self) -> bytes:
         """The document, changed."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> list[bytes | memoryview]:
+        """The same in pieces, those that are not changed without a copy."""
         document, raw = self._document, self._document.raw
         splices = list[tuple[int, int, bytes]]()
         added = dict[Path, list[bytes]]()
@@ -159,11 +163,12 @@ class Edits:
             more = at.count - (parent in removed) > 0
             text = b",".join(fields) + (b"," if more else b"")
             splices.append((at.start + 1, at.start + 1, text))
-        pieces, done = list[bytes](), 0
+        view = memoryview(raw)
+        pieces, done = list[bytes | memoryview](), 0
         for start, end, text in sorted(splices):
-            pieces += (raw[done:start], text)
+            pieces += (view[done:start], text)
             done = end
-        return b"".join((*pieces, raw[done:]))
+        return [*pieces, view[done:]] if pieces else [raw]
 
     def _with_comma(self, place: tuple[int, int, int]) -> tuple[int, int]:
         """The span of a field with the comma after it, or before it if it is the last."""

@@ -9,6 +9,7 @@ for the client: stops that are not enforced in silence would be the worst of ans
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -116,9 +117,18 @@ class Job:
     mode: Mode
     path: str
     query: str
-    body: bytes
+    parts: Sequence[bytes | memoryview]
+    """The request as it is to be sent: the bytes that came, if nothing in them has to change."""
     stops: StopSet | None
     """The enforced ones, compiled."""
+
+    @property
+    def body(self) -> bytes:
+        """The parts as one."""
+        first = self.parts[0]
+        if len(self.parts) == 1 and isinstance(first, bytes):
+            return first
+        return b"".join(self.parts)
 
     def cutter(self, **options: Any) -> Cutter:
         """A cutter for the answer; `options` are those of `holdback.wire.Cutter`."""
@@ -276,11 +286,11 @@ def prepare(
         if mode == "body" and assemble and ask.has_stream_form:
             mode = "assemble"
     edits = Edits(ask.document)
-    path, changed = ask.path, False
+    path = ask.path
     try:
         # Where the API has no such field, not even an empty one is sent.
         if split.send != ask.stops or not spec.has_stop_field:
-            changed = _put_stops(edits, ask, split.send)
+            _put_stops(edits, ask, split.send)
         if mode == "assemble":
             asked = copy.deepcopy(ask.body)
             named = provider.name if isinstance(provider, providers.Provider) else provider
@@ -289,13 +299,11 @@ def prepare(
             for key, value in asked.items():
                 if ask.body.get(key) != value:
                     edits.put((key,), value)
-                    changed = True
         elif mode == "stream" and as_events:
             query = spec.event_query(query)
     except ValueError as error:
         raise BadRequestError(str(error), ask.field[0]) from error
-    body = edits.made() if changed else ask.document.raw
-    return Job(ask, split, mode, path, query, body, enforced)
+    return Job(ask, split, mode, path, query, edits.pieces(), enforced)
 
 
 def _check_answer(ask: Ask) -> None:
@@ -311,18 +319,16 @@ def _check_answer(ask: Ask) -> None:
         raise BadRequestError(why, field)
 
 
-def _put_stops(edits: Edits, ask: Ask, stops: tuple[str, ...]) -> bool:
-    """Leave just these stops in the request, never an empty list; says whether that changed it."""
+def _put_stops(edits: Edits, ask: Ask, stops: tuple[str, ...]) -> None:
+    """Leave just these stops in the request, never an empty list."""
     if stops:
         edits.put(ask.field, list(stops))
-        return True
+        return
     holder: Any = ask.body
     for key in ask.field[:-1]:
         holder = holder.get(key) if isinstance(holder, dict) else None
-    if not isinstance(holder, dict) or ask.field[-1] not in holder:
-        return False
-    edits.remove(ask.field)
-    return True
+    if isinstance(holder, dict):
+        edits.remove(ask.field)
 
 
 # --- who takes which stops

@@ -81,10 +81,12 @@ class Demo:
         if dialect is None:
             await _whole(send, *self._other(path))
             return
-        raw, more = b"", True
+        parts, more = list[bytes](), True
         while more:
             message = await receive()
-            raw, more = raw + message.get("body", b""), message.get("more_body", False)
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        raw = b"".join(parts)
         try:
             ask = read_ask(dialect, path, raw)
         except BadRequestError as error:

@@ -118,8 +118,8 @@ class Exchange:
         ask = await self._read(target, raw)
         job = self._plan(target, ask)
         self._record.job = job
-        body = job.body if job is not None else raw
-        await self._forward.run(target, job, body, lambda: self._plan(target, ask, as_asked=True))
+        parts = job.parts if job is not None else (raw,)
+        await self._forward.run(target, job, parts, lambda: self._plan(target, ask, as_asked=True))
         self._remember(target, job)
 
     def _forwards_other(self) -> bool:

@@ -17,6 +17,7 @@ from holdback.serve.record import Record
 from holdback.serve.routes import Target, address
 from holdback.serve.upstream import (
     Answer,
+    Body,
     Client,
     Headers,
     UpstreamError,
@@ -38,7 +39,7 @@ class Forward:
         self._delivery: Delivery | None = None
 
     async def run(
-        self, target: Target, job: Job | None, body: bytes, as_asked: Callable[[], Job | None]
+        self, target: Target, job: Job | None, body: Body, as_asked: Callable[[], Job | None]
     ) -> None:
         """Ask the upstream and send its answer.
 
@@ -62,7 +63,7 @@ class Forward:
             if job is not None and job.mode == "assemble" and answer.status in REFUSALS:
                 answer.close()
                 record.job = job = as_asked()
-                answer = await self._open(target, job, job.body if job else body, gone)
+                answer = await self._open(target, job, job.parts if job else body, gone)
             await self._answer(target, job, answer)
         except UpstreamError as error:
             if gone.done():
@@ -94,7 +95,7 @@ class Forward:
         await self._delivery.run(answer, as_events=as_events, trailers=request.takes_trailers)
 
     async def _open(
-        self, target: Target, job: Job | None, body: bytes, gone: asyncio.Future[None]
+        self, target: Target, job: Job | None, body: Body, gone: asyncio.Future[None]
     ) -> Answer:
         """The upstream's answer once its head is there.
 

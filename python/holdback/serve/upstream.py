@@ -9,7 +9,8 @@ can be reached, and nothing of one client comes near another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     import aiohttp
 
 Headers = list[tuple[bytes, bytes]]
+Body = Sequence[bytes | memoryview]
+"""A request's body, in parts."""
+
+SENT_AT_ONCE = 256 << 10
+"""Bytes of a body that are handed over in one go; others have their turn after them."""
 
 BROKE_OFF = "upstream_broke_off"
 
@@ -195,7 +201,7 @@ class Client:
         config.on_connection_reuseconn.append(reused)
         return config
 
-    async def open(self, method: str, url: str, headers: Headers, body: bytes) -> Answer:
+    async def open(self, method: str, url: str, headers: Headers, body: Body) -> Answer:
         """Send a request and wait for the head of its answer. Raises :class:`UpstreamError`.
 
         A server may close a kept connection at the very moment at which the next request leaves on
@@ -213,9 +219,9 @@ class Client:
                     URL(url, encoded=True),  # as the client wrote it
                     headers=[
                         (name.decode("latin-1"), value.decode("utf-8", "replace"))
-                        for name, value in headers
+                        for name, value in (*headers, *_length(body))
                     ],
-                    data=body or None,
+                    data=_data(body),
                     allow_redirects=False,
                     trace_request_ctx=reused,
                 )
@@ -236,3 +242,27 @@ class Client:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+def _size(body: Body) -> int:
+    return sum(map(len, body))
+
+
+def _length(body: Body) -> Headers:
+    """The header of a body that is sent piece by piece."""
+    size = _size(body)
+    return [(b"content-length", b"%d" % size)] if size > SENT_AT_ONCE else []
+
+
+def _data(body: Body) -> bytes | AsyncIterator[memoryview] | None:
+    if _size(body) > SENT_AT_ONCE:
+        return _in_turns(body)
+    return b"".join(body) or None
+
+
+async def _in_turns(body: Body) -> AsyncIterator[memoryview]:
+    for part in body:
+        view = memoryview(part)
+        for at in range(0, len(view), SENT_AT_ONCE):
+            yield view[at : at + SENT_AT_ONCE]
+            await asyncio.sleep(0)
