@@ -78,7 +78,7 @@ def whole_text(dialect: str, body: Any) -> str:
         "openai.chat": lambda: body["choices"][0]["message"]["content"],
         "openai.completions": lambda: body["choices"][0]["text"],
         "openai.responses": lambda: body["output"][0]["content"][0]["text"],
-        "anthropic.messages": lambda: body["content"][0]["text"],
+        "anthropic.messages": lambda: "".join(block["text"] for block in body["content"]),
         "gemini": lambda: body["candidates"][0]["content"]["parts"][0]["text"],
         "ollama.chat": lambda: body["message"]["content"],
         "ollama.generate": lambda: body["response"],

@@ -117,3 +117,63 @@ def test_an_error_can_be_read_back(dialect: Dialect, status: int, message: str) 
 )
 def test_the_status_of_an_error_in_a_stream(dialect: Dialect, error: Any, status: int) -> None:
     assert error_status(dialect, error) == status
+
+
+# --- usage figures
+# ---------------------------------------------------------------------------------------------------
+
+
+def usage_of(*events: Any, dialect: Dialect = "openai.chat", n: int = 1) -> Any:
+    assembly = DIALECTS[dialect].assemble("", {"n": n})
+    for event in events:
+        assembly.add(event)
+    return assembly.body()["usage"]
+
+
+def chat(text: str | None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    delta = {} if text is None else {"content": text}
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+def figures(count: int) -> dict[str, int]:
+    return {"prompt_tokens": 9, "completion_tokens": count, "total_tokens": 9 + count}
+
+
+def test_usage_figures_are_always_there() -> None:
+    estimate = {"prompt_tokens": 0, "completion_tokens": 2, "total_tokens": 2}
+    end = chat(None, "stop")
+    assert usage_of(chat("a"), chat("b"), end) == estimate
+    assert usage_of(chat("a"), chat("b"), end, {"choices": [], "usage": figures(7)}) == figures(7)
+    assert usage_of(chat("a"), chat("b"), chat(None, "stop", usage=figures(7))) == figures(7)
+    assert usage_of(chat("a", usage=None), chat("b", usage=None), end) == estimate
+    text = {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}
+    assert usage_of(text, text, dialect="openai.completions") == estimate
+
+
+def test_figures_of_a_preview_are_not_those_of_the_answer() -> None:
+    """A frame before the text, or in its middle, tells of a part."""
+    end = chat(None, "stop")
+    assert usage_of({"choices": [], "usage": figures(1)}, chat("a"), chat("b"), end) == figures(2)
+    assert usage_of(chat("a", usage=figures(1)), chat("b"), end) == figures(2)
+    running = [chat("a", usage=figures(1)), chat("b", usage=figures(2))]
+    assert usage_of(*running, end) == figures(2)
+
+
+def test_an_index_that_counts_chunks_is_one_choice_where_one_was_asked_for() -> None:
+    assembly = DIALECTS["openai.chat"].assemble("", {})
+    for index, text in enumerate(("a", "b", None)):
+        event = chat(text, None if text else "stop")
+        event["choices"][0]["index"] = index
+        assembly.add(event)
+    (choice,) = assembly.body()["choices"]
+    assert (choice["index"], choice["message"]["content"]) == (0, "ab")
+
+
+def test_a_text_block_that_the_cut_has_emptied_goes() -> None:
+    """Anthropic refuses a history that has one."""
+    assembly = DIALECTS["anthropic.messages"].assemble("", {})
+    for index, text in enumerate(("", "x", "")):
+        block = {"type": "text", "text": text}
+        assembly.add({"type": "content_block_start", "index": index, "content_block": block})
+    assembly.add({"type": "message_delta", "delta": {"stop_reason": "stop_sequence"}})
+    assert assembly.body()["content"] == [{"type": "text", "text": "x"}]

@@ -24,7 +24,7 @@ from holdback._codings import (
     decode,
 )
 from holdback._json import Document, Edits
-from holdback.dialects import DIALECTS, Large
+from holdback.dialects import DIALECTS, Large, placed
 from holdback.wire import Cutter, Dialect
 
 MAX_CHOICES = 65_535
@@ -170,6 +170,8 @@ def read_ask(dialect: Dialect, path: str, raw: bytes, limits: Limits | None = No
     Raises `BadRequestError` for what is no request, or whose stops cannot be used.
     """
     spec = DIALECTS[dialect]
+    known = placed(path)
+    path = known[0] if known else path
     try:
         document = Document(raw, (*spec.stop_fields, *spec.reads, *_EVERYWHERE))
     except ValueError as error:

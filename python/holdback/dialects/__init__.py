@@ -14,7 +14,7 @@ table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -30,7 +30,18 @@ from holdback.dialects.openai_responses import OPENAI_RESPONSES
 from holdback.dialects.tgi import TGI
 from holdback.wire import Dialect
 
-__all__ = ["DIALECTS", "Assembly", "Large", "Spec", "dialect_of", "dialects_of", "error_status"]
+__all__ = [
+    "DIALECTS",
+    "Assembly",
+    "Large",
+    "Spec",
+    "dialect_of",
+    "dialects_of",
+    "error_status",
+    "kin_of",
+    "only_reads",
+    "placed",
+]
 
 _ALL = (
     OPENAI_CHAT,
@@ -55,13 +66,60 @@ _ENDINGS = sorted(
     key=lambda entry: -len(entry[0]),
 )
 _ROOT = next(spec.name for spec in _ALL if "/" in spec.paths)
+_BEGINNINGS = sorted(
+    ((beginning, spec.name) for spec in _ALL for beginning in spec.other_paths),
+    key=lambda entry: -len(entry[0]),
+)
+
+
+def placed(path: str) -> tuple[str, Dialect] | None:
+    """The path of a POST as its API writes it, and its dialect; `None` for a path that is none of a
+    model's.
+
+    Doubled slashes, one at the end and the case of the known part make no difference, as they make
+    none to many servers.
+
+    >>> placed("/v1//Chat/completions/"), placed("/v1/models")
+    (('/v1/chat/completions', 'openai.chat'), None)
+    """
+    path = re.sub("/{2,}", "/", path)
+    path = path.rstrip("/") or path[:1]
+    if path == "/":
+        return path, _ROOT
+    for ending, name in _ENDINGS:
+        end = path[-len(ending) :]
+        if end == ending or (end.isascii() and end.lower() == ending.lower()):
+            return path[: -len(ending)] + ending, name
+    return None
 
 
 def dialect_of(path: str) -> Dialect | None:
     """The dialect of a POST to a path, `None` for a path that is none of a model's."""
-    if path == "/":
-        return _ROOT
-    return next((name for ending, name in _ENDINGS if path.endswith(ending)), None)
+    found = placed(path)
+    return found[1] if found else None
+
+
+def kin_of(path: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> Dialect | None:
+    """The dialect whose API a path belongs to that is not for an answer, by the headers that only
+    its clients send, else by how the path begins. `None` for a path of no known API.
+
+    >>> kin_of("/v1/models"), kin_of("/v1/models", [(b"anthropic-version", b"2023-06-01")])
+    ('openai.chat', 'anthropic.messages')
+    """
+    names = {name.lower() for name, _ in headers}
+    known = next((name for beginning, name in _BEGINNINGS if path.startswith(beginning)), None)
+    if known is None:
+        return None
+    return next((spec.name for spec in _ALL if names.intersection(spec.headers)), known)
+
+
+def only_reads(path: str) -> bool:
+    """Whether a POST to a path that is not for an answer changes nothing and brings no text.
+
+    >>> only_reads("/v1/embeddings"), only_reads("/v1/files")
+    (True, False)
+    """
+    return any(path.endswith(spec.other_posts) for spec in _ALL)
 
 
 def dialects_of(provider: str) -> tuple[Dialect, ...] | None:

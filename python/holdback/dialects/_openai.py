@@ -72,13 +72,15 @@ class Choices:
 
     Args:
         kind: its `object`: `chat.completion` or `text_completion`.
+        asked: how many choices were asked for. Some servers count their chunks with `index`: where
+            one was asked for, all are of that one.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, asked: int) -> None:
         self.error: dict[str, Any] | None = None
         self._head: dict[str, Any] = {}
         self._choices: dict[int, dict[str, Any]] = {}
-        self._kind = kind
+        self._kind, self._one = kind, asked == 1
         self._chunks = 0  # that brought something
         self._counted = 0  # of them when the last usage figures came
 
@@ -97,14 +99,14 @@ class Choices:
         if event.get("usage"):
             self._counted = self._chunks
         for piece in pieces:
-            index = piece.get("index", 0)
+            index = 0 if self._one else piece.get("index", 0) or 0
             choice = self._choices.setdefault(index, {"index": index})
             for key, value in piece.items():
                 if key == "delta":
                     merge(choice.setdefault("message", {}), value or {})
                 elif key in ("text", "logprobs"):
                     merge(choice, {key: value})
-                elif value is not None or key not in choice:
+                elif key != "index" and (value is not None or key not in choice):
                     choice[key] = value
 
     def body(self) -> Any:

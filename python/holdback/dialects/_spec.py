@@ -79,6 +79,9 @@ class Spec:
     because what stands in front differs: /v1, /openai/deployments/x, /proxy/..."""
     other_paths: tuple[str, ...]
     """How paths of the same API begin that are not for an answer, such as `/api/`."""
+    other_posts: tuple[str, ...]
+    """How such paths end whose POSTs change nothing and bring no text of a model: embeddings, counts
+    of tokens."""
     headers: tuple[bytes, ...]
     """Headers that only clients of this API send."""
     native_to: tuple[str, ...]

@@ -82,7 +82,14 @@ class _Messages:
                     block["input"] = json.loads(written)
                 except ValueError:  # the answer was too long, and ends inside the call
                     block["input"] = {}
-        return {**self._message, "content": blocks}
+        return {**self._message, "content": [block for block in blocks if not _is_empty(block)]}
+
+
+def _is_empty(block: dict[str, Any]) -> bool:
+    """A text block without text, as a stop at its beginning leaves it. Anthropic refuses a history
+    that has one.
+    """
+    return block.get("type") == "text" and not block.get("text") and not block.get("citations")
 
 
 def _assemble(_path: str, _body: Body) -> _Messages:
@@ -119,7 +126,8 @@ ANTHROPIC_MESSAGES = Spec(
     name="anthropic.messages",
     paths=("/v1/messages",),  # an Assistants thread has /messages too, so this needs its version
     other_paths=(),
-    headers=(b"anthropic-version", b"x-api-key"),
+    other_posts=("/v1/messages/count_tokens",),
+    headers=(b"anthropic-version",),
     native_to=("anthropic",),
     spoken_by=("vllm", "sglang", "llama.cpp", "ollama", "deepseek"),
     facts=("messages",),

@@ -146,7 +146,8 @@ def _events(pieces: Sequence[str], _asked: Asked) -> Events:
 GEMINI = Spec(
     name="gemini",
     paths=(":generateContent", ":streamGenerateContent"),
-    other_paths=("/v1beta/", "/v1beta1/", "/v1alpha/"),
+    other_paths=("/v1beta/", "/v1beta1/", "/v1alpha/", "/v1/projects/"),
+    other_posts=(":countTokens", ":embedContent", ":batchEmbedContents", ":computeTokens"),
     headers=(b"x-goog-api-key",),
     native_to=("gemini", "vertex"),
     spoken_by=(),

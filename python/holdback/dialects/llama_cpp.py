@@ -38,7 +38,8 @@ def _events(pieces: Sequence[str], _asked: Asked) -> Events:
 LLAMA_CPP = Spec(
     name="llama.cpp",
     paths=("/completion",),
-    other_paths=(),
+    other_paths=("/tokenize", "/detokenize", "/props", "/slots"),
+    other_posts=(),
     headers=(),
     native_to=("llama.cpp",),
     spoken_by=(),

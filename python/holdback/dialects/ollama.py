@@ -60,6 +60,7 @@ OLLAMA_CHAT = Spec(
     name="ollama.chat",
     paths=("/api/chat",),
     other_paths=("/api/",),
+    other_posts=("/api/show", "/api/embed", "/api/embeddings"),
     headers=(),
     native_to=("ollama",),
     spoken_by=(),
@@ -90,6 +91,7 @@ OLLAMA_GENERATE = replace(
     name="ollama.generate",
     paths=("/api/generate",),
     other_paths=(),
+    other_posts=(),
     assemble=_assemble_generate,
     events=_generate_events,
 )

@@ -16,8 +16,8 @@ def _choices(body: Body) -> int:
     return _parts.whole(body.get("n"))
 
 
-def _assemble(_path: str, _body: Body) -> _openai.Choices:
-    return _openai.Choices("chat.completion")
+def _assemble(_path: str, body: Body) -> _openai.Choices:
+    return _openai.Choices("chat.completion", _choices(body))
 
 
 def _events(pieces: Sequence[str], asked: Asked) -> Events:
@@ -49,7 +49,8 @@ def _events(pieces: Sequence[str], asked: Asked) -> Events:
 OPENAI_CHAT = Spec(
     name="openai.chat",
     paths=("/chat/completions", "/fim/completions", "/agents/completions"),
-    other_paths=("/v1/", "/openai/"),
+    other_paths=("/v1/", "/openai/", "/v1beta/openai/", "/models", "/embeddings"),
+    other_posts=("/embeddings", "/moderations", "/rerank", "/score", "/tokenize", "/detokenize"),
     headers=(),
     native_to=("openai",),
     spoken_by=("vllm", "sglang", "tgi", "llama.cpp", "ollama", "deepseek", "mistral", "xai"),

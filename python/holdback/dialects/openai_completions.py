@@ -19,8 +19,8 @@ def _echoed(body: Body) -> int | None:
     return len(prompts[0]) if len(prompts) == 1 and isinstance(prompts[0], str) else None
 
 
-def _assemble(_path: str, _body: Body) -> _openai.Choices:
-    return _openai.Choices("text_completion")
+def _assemble(_path: str, body: Body) -> _openai.Choices:
+    return _openai.Choices("text_completion", _choices(body))
 
 
 def _events(pieces: Sequence[str], asked: Asked) -> Events:
@@ -43,6 +43,7 @@ OPENAI_COMPLETIONS = Spec(
     name="openai.completions",
     paths=("/completions",),
     other_paths=(),
+    other_posts=(),
     headers=(),
     native_to=("openai",),
     spoken_by=("vllm", "sglang", "tgi", "llama.cpp", "ollama", "deepseek"),

@@ -121,6 +121,7 @@ OPENAI_RESPONSES = Spec(
     name="openai.responses",
     paths=("/responses",),
     other_paths=(),
+    other_posts=("/responses/input_tokens",),
     headers=(),
     native_to=("openai",),
     spoken_by=("vllm", "llama.cpp", "ollama", "xai"),

@@ -103,7 +103,8 @@ def _events(pieces: Sequence[str], _asked: Asked) -> Events:
 TGI = Spec(
     name="tgi",
     paths=("/generate", "/generate_stream", "/"),
-    other_paths=(),
+    other_paths=("/info",),
+    other_posts=(),
     headers=(),
     native_to=("tgi",),
     spoken_by=(),

@@ -22,17 +22,17 @@ from holdback import providers
 from holdback.dialects import DIALECTS, dialects_of
 from holdback.wire import Dialect
 
+KNOWN_BEGINNINGS = frozenset(
+    path.split("/")[1]
+    for spec in DIALECTS.values()
+    for path in (*spec.paths, *spec.other_paths)
+    if path.startswith("/")
+) - {""}
+"""First parts of paths of the known APIs; versions (`v1`, `v1beta`) are known beside them."""
+
 RESERVED = (
-    "healthz",
-    "metrics",
-    "v1",
-    "v2",
-    "v1beta",
-    "api",
-    *sorted(
-        {path.split("/")[1] for spec in DIALECTS.values() for path in spec.paths if path[0] == "/"}
-        - {"", "v1", "v2", "api"}
-    ),
+    *("healthz", "metrics", "readyz", "v1", "v2", "v1beta"),
+    *sorted(KNOWN_BEGINNINGS - {"v1", "v2", "v1beta", "openai"}),
 )
 """First parts of paths that mean something already, so that no upstream can be called that."""
 

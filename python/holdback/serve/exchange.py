@@ -13,6 +13,7 @@ from typing import Protocol
 
 from holdback._json import dump_json
 from holdback._requests import Ask, BadRequestError, Job, decoded, read_ask
+from holdback.dialects import dialect_of, kin_of, only_reads
 from holdback.serve import failures
 from holdback.serve.config import Config
 from holdback.serve.forward import Forward
@@ -21,7 +22,7 @@ from holdback.serve.metrics import Metrics
 from holdback.serve.outbound import JSON_HEADERS, Outbound, Send
 from holdback.serve.planning import limits_of, prepare
 from holdback.serve.record import Record
-from holdback.serve.routes import Target, find_target, has_dot_segments
+from holdback.serve.routes import RouteError, Target, find_target, has_dot_segments
 from holdback.serve.unstreamed import Unstreamed
 from holdback.serve.upstream import Client
 
@@ -86,8 +87,9 @@ class Exchange:
             await self._forward.send_error(503, message, "shutdown")
 
     async def _refuse(self, refusal: RefusalError) -> None:
+        path = self._request.path
         error = failures.body(
-            self._record.dialect,
+            self._record.dialect or dialect_of(path) or kin_of(path, self._request.headers),
             refusal.status,
             str(refusal),
             code=refusal.code,
@@ -107,12 +109,17 @@ class Exchange:
             raise RefusalError(400, "bad_request", "the path does not begin with /")
         if has_dot_segments(request.path):
             raise RefusalError(400, "bad_request", "the path has dot segments")
-        target = find_target(request.method, request.path, config.upstreams)
-        if target is None:
-            raise RefusalError(404, "not_found", "no upstream is configured for this path")
+        try:
+            target = find_target(request.method, request.path, config.upstreams, request.headers)
+        except RouteError as error:
+            code = "not_found" if error.status == 404 else "bad_request"
+            raise RefusalError(error.status, code, str(error)) from error
         self._record.target = target
-        if target.dialect is None and not self._forwards_other():
-            message = f"{request.method} of this path is not served here (setting other_paths)"
+        if target.dialect is None and not self._forwards_other(target.path):
+            message = (
+                f"{request.method} of this path is not served here; it would be with"
+                ' the setting other_paths = "all"'
+            )
             raise RefusalError(404, "not_found", message)
         raw = await request.body(config.max_request_bytes, config.request_timeout)
         ask = await self._read(target, raw)
@@ -122,10 +129,11 @@ class Exchange:
         await self._forward.run(target, job, parts, lambda: self._plan(target, ask, as_asked=True))
         self._remember(target, job)
 
-    def _forwards_other(self) -> bool:
+    def _forwards_other(self, path: str) -> bool:
         """Whether what is not a request for an answer is forwarded."""
-        allowed = self._config.other_paths
-        return allowed == "all" or (allowed == "read" and self._request.method in ("GET", "HEAD"))
+        allowed, method = self._config.other_paths, self._request.method
+        reads = method in ("GET", "HEAD") or (method == "POST" and only_reads(path))
+        return allowed == "all" or (allowed == "read" and reads)
 
     async def _read(self, target: Target, raw: bytes) -> Ask | None:
         """What is asked for; `None` for what is not a request for an answer.

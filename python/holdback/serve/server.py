@@ -18,6 +18,7 @@ from holdback.serve.demo import Demo, Seen
 from holdback.serve.extras import need
 from holdback.serve.gateway import Gateway
 from holdback.serve.log import log_event, log_json_to_stderr
+from holdback.serve.routes import table
 
 KEEP_ALIVE = (
     65  # seconds; a little more than the minute after which load balancers in front usually hang up
@@ -56,6 +57,7 @@ def serve(config: Config, *, demo: bool = False) -> int:
             address=f"http://{shown}:{port}",
             version=__version__,
             upstreams=[u.name for u in config.upstreams],
+            routes=table(config.upstreams),
         )
         server.run(sockets=[listener])
     log_event("stopped")
