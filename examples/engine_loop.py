@@ -4,14 +4,13 @@ at the same place.
 The sampler gives (token id, log-probability); the detokenizer gives each token's bytes, which may
 be half a character. What is streamed is text with the entries of its tokens: a token's entry goes
 out with the last character of its text, so no entry leaves before its text is safe, and none
-belongs to text behind the cut.
+belongs to text after the cut.
 
     python examples/engine_loop.py
 """
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -55,35 +54,26 @@ def generate(
         answer: filled as it goes.
     """
     run = criteria.start()
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")  # the rule that the run decodes by
-    waiting: list[
-        tuple[int, tuple[int, float]]
-    ] = []  # where a token's text ends, in characters, and its entry
-    fed = sent = 0
+    waiting: list[tuple[int, float]] = []  # entries of tokens whose text is not all out yet
     for token, logprob in sampled:
         answer.token_ids.append(token)
+        waiting.append((token, logprob))
         emit, answer.finish = run.step(token, pieces[token])
-        fed += len(decoder.decode(pieces[token]))
-        half = bool(
-            decoder.getstate()[0]
-        )  # a token that ends inside a character waits for that character
-        waiting.append((fed + half, (token, logprob)))
-        sent += len(emit)
-        ready = [entry for end, entry in waiting if end <= sent]
-        waiting = waiting[len(ready) :]
+        finish = answer.finish
+        held = len(run.held_tokens) if finish is None else finish.tokens - (finish.kept_tokens or 0)
+        ready, waiting = waiting[: len(waiting) - held], waiting[len(waiting) - held :]
         answer.text += emit
         answer.logprobs += ready
         if emit or ready:
             yield Delta(emit, ready)
-        if answer.finish is not None:
+        if finish is not None:
             break
     else:
         emit, answer.finish = run.cancel()  # the sampler broke off: nothing is lost
         answer.text += emit
-        entries = [entry for _, entry in waiting]
-        answer.logprobs += entries
-        if emit or entries:
-            yield Delta(emit, entries)
+        answer.logprobs += waiting
+        if emit or waiting:
+            yield Delta(emit, waiting)
     close = getattr(sampled, "close", None)
     if close is not None:
         close()

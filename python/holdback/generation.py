@@ -41,21 +41,22 @@ class Generation:
     a clock that pickle are up to the caller).
     """
 
-    __slots__ = (
-        "_detectors",
-        "_emitted",
-        "_ends",
-        "_look_at",
-        "_open",
-        "_stream",
-        "_tail",
-        "_transactional",
-        "criteria",
-        "data",
-        "finish",
-        "started",
-        "tokens",
-    )
+    # With their texts, so that `help` has them.
+    __slots__ = {
+        "_detectors": None,
+        "_emitted": None,
+        "_ends": None,
+        "_look_at": None,
+        "_open": None,
+        "_stream": None,
+        "_tail": None,
+        "_transactional": None,
+        "criteria": "What ends it.",
+        "data": "Notes of the caller's own criteria; copied (one level deep) with the run.",
+        "finish": "How it ended, or `None` while it goes on.",
+        "started": "When it started, by the clock of the criteria, in its seconds.",
+        "tokens": "Tokens that count so far.",
+    }
 
     def __init__(self, criteria: StoppingCriteria) -> None:
         self.criteria = criteria

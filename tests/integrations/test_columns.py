@@ -122,7 +122,7 @@ def test_a_column_of_another_type_is_named():
     with pytest.raises(TypeError, match="not of type int64"):
         for_pyarrow.truncate_column(pa.array([1]), STOPS)
     with pytest.raises(KeyError, match="no column 'txt'; there are 'text'"):
-        for_pyarrow.truncate_table(pa.table({"text": ["a"]}), STOPS, "txt")
+        for_pyarrow.truncate_table(pa.table({"text": ["a"]}), "txt", STOPS)
 
 
 @given(values=columns)
@@ -275,7 +275,7 @@ def test_a_run_on_local_ray(ray):
     rows = [{"id": n, "text": f"answer {n}" + "###more" * (n % 3 == 0)} for n in range(1_000)]
     dataset = ray.data.from_items(rows, override_num_blocks=7)
     cut = dataset.map_batches(
-        for_ray.Truncate(STOPS, "text", stop_column="stop"), batch_format="pyarrow"
+        for_ray.Truncate("text", STOPS, stop_column="stop"), batch_format="pyarrow"
     )
     made = sorted(cut.take_all(), key=lambda row: row["id"])
     for row, after in zip(rows, made, strict=True):
@@ -284,14 +284,14 @@ def test_a_run_on_local_ray(ray):
 
 
 def test_the_function_pickles_and_bad_options_are_told_at_once():
-    cut = for_ray.Truncate(["###"], "text", include_stop=True)
+    cut = for_ray.Truncate("text", ["###"], include_stop=True)
     assert pickle.loads(pickle.dumps(cut))(pa.table({"text": ["a###b"]})).to_pydict() == {
         "text": ["a###"]
     }
     with pytest.raises(ValueError):
-        for_ray.Truncate([""], "text")
+        for_ray.Truncate("text", [""])
     with pytest.raises(ValueError):
-        for_ray.Truncate(["a"], "text", start_inside=True)
+        for_ray.Truncate("text", ["a"], start_inside=True)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def cut_group(
                 table = pa.Table.from_batches([batch], file.schema_arrow)
                 stop_column = fields.stop_column or _unused(table.column_names)
                 done = truncate_table(
-                    table, stops, fields.column, stop_column=stop_column, **options
+                    table, fields.column, stops, stop_column=stop_column, **options
                 )
                 _count(
                     table.column(fields.column),

@@ -46,8 +46,8 @@ def truncate_column(
 
 def truncate_table(
     table: pa.Table,
-    stops: StopSet | str | Iterable[str],
     column: str,
+    stops: StopSet | str | Iterable[str],
     *,
     stop_column: str | None = None,
     **options: Any,
@@ -57,7 +57,7 @@ def truncate_table(
 
     >>> import pyarrow as pa
     >>> table = pa.table({"id": [1, 2], "text": ["a###b", "c"]})
-    >>> truncate_table(table, ["###"], "text", stop_column="stop").to_pydict()
+    >>> truncate_table(table, "text", ["###"], stop_column="stop").to_pydict()
     {'id': [1, 2], 'text': ['a', 'c'], 'stop': ['###', None]}
 
     Raises:

@@ -2,7 +2,7 @@
 Truncate`.
 
 ```python
-dataset = ray.data.read_parquet("s3://answers/").map_batches(Truncate(["\\n\\nUser:", "###"], "text"), batch_format="pyarrow")
+dataset = ray.data.read_parquet("s3://answers/").map_batches(Truncate("text", ["\\n\\nUser:", "###"]), batch_format="pyarrow")
 ```
 
 The compiled set travels to each worker once, inside the function; workers share nothing, so blocks
@@ -27,7 +27,7 @@ class Truncate:
     batch.
 
     >>> import pyarrow as pa
-    >>> cut = Truncate(["###"], "text", stop_column="stop")
+    >>> cut = Truncate("text", ["###"], stop_column="stop")
     >>> cut(pa.table({"text": ["a###b", None]})).to_pydict()
     {'text': ['a', None], 'stop': ['###', None]}
 
@@ -35,8 +35,8 @@ class Truncate:
     on another machine.
 
     Args:
-        stops: a compiled set, or the stops.
         column: the column of texts, or of lists of texts.
+        stops: a compiled set, or the stops.
         stop_column: a column to write the stops to that fired (null: none).
         tie: as for `StopSet`; only for stops that are not compiled yet.
         options: those of `StopSet.truncate_many`.
@@ -47,8 +47,8 @@ class Truncate:
 
     def __init__(
         self,
-        stops: StopSet | str | Iterable[str],
         column: str,
+        stops: StopSet | str | Iterable[str],
         *,
         stop_column: str | None = None,
         tie: Any = "longest",
