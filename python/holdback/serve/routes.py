@@ -10,7 +10,7 @@ where several providers are as good, the client has to name one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -92,12 +92,21 @@ def _judged(method: str, path: str) -> tuple[str, Dialect | None]:
     """
     if method != "POST":
         return path, None
-    decoded = re.sub(r"[\x00-\x20\x7f]", "", unquote(path)).replace("\\", "/")
-    decoded = "/".join(part.partition(";")[0] for part in decoded.split("/"))
     found = placed(path)
-    if dialect_of(decoded) != (found and found[1]):
+    if any(dialect_of(read) != (found and found[1]) for read in _readings(path)):
         raise RouteError(400, "the path is written in a way that servers read differently")
     return found or (path, None)
+
+
+def _readings(path: str) -> Iterator[str]:
+    """The path as servers may read it: decoded, without parameters, with a backslash for a slash,
+    without what is not seen.
+    """
+    for text in (path, unquote(path)):
+        shown = re.sub(r"[\x00-\x20\x7f]", "", text)
+        for other in (shown, shown.replace("\\", "/")):
+            yield other
+            yield "/".join(part.partition(";")[0] for part in other.split("/"))
 
 
 def _is_known(first: str) -> bool:
