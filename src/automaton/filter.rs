@@ -9,8 +9,8 @@
 //!
 //! Units above 255 count as 255. The filter may say "perhaps" too often, never "no" wrongly.
 //!
-//! The vector code needs AVX2 and is chosen at run time. [`Filter::find_scalar`] is its twin: the
-//! same tables, one position at a time.
+//! The vector code needs AVX2, or NEON (16 positions at once), and is chosen at run time.
+//! [`Filter::find_scalar`] is the twin of both: the same tables, one position at a time.
 
 use crate::stops::StopList;
 
@@ -98,6 +98,11 @@ impl Filter {
             // SAFETY: `vector` is only set when the processor has AVX2.
             return unsafe { self.find_avx2(text, from) };
         }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        if self.vector {
+            // SAFETY: `vector` is only set when the processor has NEON.
+            return unsafe { self.find_neon(text, from) };
+        }
         self.find_scalar(text, from)
     }
 
@@ -178,6 +183,52 @@ impl Filter {
         self.find_scalar(text, at)
     }
 
+    /// # Safety
+    /// The processor must have NEON.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    #[target_feature(enable = "neon")]
+    unsafe fn find_neon(&self, text: &[u8], from: usize) -> Option<usize> {
+        use std::arch::aarch64::{
+            uint8x16_t, vandq_u8, vdupq_n_u8, vget_lane_u64, vld1q_u8, vqtbl1q_u8,
+            vreinterpret_u64_u8, vreinterpretq_u16_u8, vshrn_n_u16, vshrq_n_u8, vtstq_u8,
+        };
+        const STEP: usize = 16;
+        let mut at = from;
+        // SAFETY: NEON is there, says the caller. A table is 16 bytes, and loads need no alignment.
+        // In the loop, `at + place + STEP <= text.len()` by its condition, since `place < WIDTH`, so
+        // every load is inside `text`. A vector and 16 bytes have the same size, and every pattern
+        // of bits is an array of bytes.
+        unsafe {
+            let table = |table: &[u8; 16]| vld1q_u8(table.as_ptr());
+            let (low, high) = (self.low.each_ref().map(table), self.high.each_ref().map(table));
+            let nibble = vdupq_n_u8(15);
+            while at + STEP + WIDTH - 1 <= text.len() {
+                let mut buckets = vdupq_n_u8(u8::MAX);
+                for place in 0..WIDTH {
+                    let units = vld1q_u8(text.as_ptr().add(at + place));
+                    let by_low = vqtbl1q_u8(low[place], vandq_u8(units, nibble));
+                    let by_high = vqtbl1q_u8(high[place], vshrq_n_u8::<4>(units));
+                    buckets = vandq_u8(buckets, vandq_u8(by_low, by_high));
+                }
+                // NEON has no mask of signs: a shift that narrows leaves four bits of each byte.
+                let some = vreinterpretq_u16_u8(vtstq_u8(buckets, buckets));
+                let mut hits = vget_lane_u64::<0>(vreinterpret_u64_u8(vshrn_n_u16::<4>(some)));
+                if hits != 0 {
+                    let each = std::mem::transmute::<uint8x16_t, [u8; STEP]>(buckets);
+                    while hits != 0 {
+                        let hit = hits.trailing_zeros() as usize / 4;
+                        if self.confirm(each[hit], &text[at + hit..at + hit + WIDTH]) {
+                            return Some(at + hit);
+                        }
+                        hits &= !(15 << (hit * 4));
+                    }
+                }
+                at += STEP;
+            }
+        }
+        self.find_scalar(text, at)
+    }
+
     /// The same filter without vector instructions.
     #[cfg(test)]
     fn scalar(mut self) -> Self {
@@ -195,7 +246,14 @@ fn vector_available() -> bool {
     {
         std::arch::is_x86_feature_detected!("avx2")
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    {
+        std::arch::is_aarch64_feature_detected!("neon")
+    }
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )))]
     {
         false
     }
