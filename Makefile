@@ -135,7 +135,7 @@ test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters agains
 	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what those packages deprecate is theirs, what is left open may be ours
 
 # Not part of `make test` either: needs root, makes whole systems outside the checkout, takes up to an hour.
-PLATFORM ?= debian
+PLATFORM ?= debian arm64
 test-platforms: ## the suite on platforms that this machine is not: docs/platforms.md (root, Debian; up to an hour)
 	@for one in $(PLATFORM); do tools/platforms/$$one; done
 
