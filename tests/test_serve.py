@@ -319,6 +319,21 @@ def test_an_operators_own_stops_and_regions(upstream: Canned, tmp_path: Path) ->
     assert reply.headers["x-holdback-stop"] == '"Paris."'  # "capital" stands in the region
 
 
+@pytest.mark.parametrize("start_inside", [False, True])
+def test_an_upstream_whose_answers_begin_inside_a_region(
+    upstream: Canned, tmp_path: Path, *, start_inside: bool
+) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text(
+        f'[upstreams.up]\nurl = "{upstream.url}"\nignore_inside = [["<think>", "is"]]\n'
+        f"start_inside = {str(start_inside).lower()}\n"
+    )
+    with running("--config", str(config)) as gateway:
+        reply = gateway.ask(*request("ollama.generate", ["capital", "Paris."], stream=False))
+        upstream.wait()
+    assert reply.headers["x-holdback-stop"] == ('"Paris."' if start_inside else '"capital"')
+
+
 # --- what clients get when something is wrong
 # ----------------------------------------------------------------------------
 

@@ -285,6 +285,17 @@ def test_stops_of_an_upstream_with_regions_are_enforced_here() -> None:
     )
 
 
+def test_an_upstream_may_be_buffered_in_its_own_way() -> None:
+    def mode(upstream: str | None, gateway: str) -> str:
+        made = Upstream("a", "http://up", buffered=upstream)
+        ask = read_ask("openai.chat", "/v1/chat/completions", b'{"stop":["END"],"messages":[]}')
+        return prepare(ask, made, "", Config(buffered=gateway)).mode
+
+    assert mode(None, "stream") == mode("stream", "pass") == mode("stream", "stream")
+    assert mode(None, "pass") == mode("pass", "stream") == mode("pass", "pass")
+    assert mode(None, "stream") != mode(None, "pass")
+
+
 @pytest.mark.parametrize("stop", [None, []])
 def test_the_responses_api_is_sent_no_field_for_stops_at_all(stop: Any) -> None:
     raw = json.dumps({"model": "m", "input": "x", "stop": stop}).encode()
@@ -458,6 +469,14 @@ def test_a_tally_counts_like_a_histogram(values: list[float]) -> None:
         ("[upstreams.a]\nurl = 'http://h'\nkey = 'x'", "[upstreams.a] no setting is called 'key'"),
         ("[upstreams.a]\nurl = 'http://h'\ndialects = ['openai']", "no dialect is called 'openai'"),
         ("[upstreams.a]\nurl = 'http://h'\nprovider = 'vlm'", "did you mean 'vllm'"),
+        (
+            "[upstreams.a]\nurl = 'http://h'\nstart_inside = true",
+            "start_inside needs the regions of ignore_inside",
+        ),
+        (
+            "[upstreams.a]\nurl = 'http://h'\nbuffered = 'no'",
+            "buffered is 'stream' or 'pass', not 'no'",
+        ),
         (
             "[upstreams.a]\nurl = 'http://h'\nignore_inside = ['<think>']",
             "ignore_inside is a list of pairs of strings",

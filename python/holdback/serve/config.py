@@ -58,8 +58,12 @@ class Upstream:
     """Stops that every request gets, behind its own."""
     ignore_inside: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Regions of the text in which stops do not count, such as ``("<think>", "</think>")``."""
+    start_inside: bool = field(default=False, repr=False)
+    """Answers begin inside the first of these regions: the chat template has opened it."""
     cut_reasoning: bool = field(default=False, repr=False)
     """Look for stops in reasoning fields too."""
+    buffered: str | None = field(default=None, repr=False)
+    """As the setting of the whole gateway, for this upstream alone; `None`: as there."""
 
     def __post_init__(self) -> None:
         where = f"upstream {self.name!r}"
@@ -87,6 +91,10 @@ class Upstream:
                 providers.get(self.provider)
             except ValueError as error:
                 raise ValueError(f"{where}: {error}") from error
+        if self.start_inside and not self.ignore_inside:
+            raise ValueError(f"{where}: start_inside needs the regions of ignore_inside")
+        if self.buffered not in (None, "stream", "pass"):
+            raise ValueError(f"{where}: buffered is 'stream' or 'pass', not {self.buffered!r}")
         for dialect in self.dialects:
             if dialect not in DIALECTS:
                 raise ValueError(

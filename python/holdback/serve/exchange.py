@@ -162,11 +162,11 @@ class Exchange:
         """
         if ask is None:
             return None
-        config = self._config
+        upstream = target.upstream
         if as_asked or (target, ask.model) in self._gateway.unstreamed:
-            config = replace(config, buffered="pass")
+            upstream = replace(upstream, buffered="pass")
         try:
-            return prepare(ask, target.upstream, self._request.query, config)
+            return prepare(ask, upstream, self._request.query, self._config)
         except BadRequestError as error:
             raise _refused(error) from error
 

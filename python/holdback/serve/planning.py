@@ -29,7 +29,7 @@ def prepare(ask: Ask, upstream: Upstream, query: str, config: Config) -> Job:
         provider=upstream.provider,
         must_name=config.must_name,
         local=bool(upstream.ignore_inside),  # an upstream would end inside a region
-        assemble=config.buffered == "stream",
+        assemble=(upstream.buffered or config.buffered) == "stream",
         as_events=True,  # where the client wants an array, it is made here of the events
     )
 
@@ -38,6 +38,7 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
     """The cutter of one answer to `job`."""
     return job.cutter(
         ignore_inside=list(upstream.ignore_inside) or None,
+        start_inside=upstream.start_inside,
         cut_reasoning=upstream.cut_reasoning,
         stop_field=field_for(job.ask.dialect, config.stop_field),
         on_match="drain" if config.on_match == "drain" else "cancel",
