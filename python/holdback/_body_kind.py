@@ -74,13 +74,14 @@ def _kind_of_fields(text: bytes, label: str, *, over: bool) -> Kind | None:
 
 
 def _kind_of_lines(text: bytes, *, streams: bool, over: bool) -> Kind | None:
-    """An object in its first line is a frame; one that goes on in the next line is a body."""
+    """A line that has more than a brace is a frame, or was to be one; a brace alone in its line
+    opens a body. Whether the line is complete must not matter: that would depend on the pieces.
+    """
     if text[:1] != b"{":
         return "body" if text[:1] == b"[" else "other"
     if not streams:
         return "body"
     line, end, _ = text.partition(b"\n")
-    if not end and not over:
-        # A line is long before it is complete: what follows a brace in it tells.
-        return "stream" if len(line.rstrip(BLANK)) > 1 else None
-    return "stream" if line.rstrip(BLANK).endswith(b"}") else "body"
+    if len(line.rstrip(BLANK)) > 1:
+        return "stream"
+    return "body" if end or over else None

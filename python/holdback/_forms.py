@@ -50,7 +50,11 @@ class Frames:
             self._begun = True
             rest = data.removeprefix(BOM).lstrip(BLANK)
             blank, data = data[: len(data) - len(rest)], rest
-        return blank + self._noted(self._cutter.feed, data)
+        try:
+            return blank + self._noted(self._cutter.feed, data)
+        except WireError as error:
+            error.output = blank + error.output
+            raise
 
     def finish(self) -> bytes:
         return self._noted(self._cutter.finish)
