@@ -134,6 +134,7 @@
 mod automaton;
 mod decode;
 mod error;
+mod pattern;
 #[cfg(feature = "python")]
 mod python;
 pub mod repetition;
@@ -145,6 +146,7 @@ pub mod wire;
 
 pub use decode::{Errors, Fault};
 pub use error::Error;
+pub use pattern::{Pattern, PatternOptions};
 pub use scope::{Include, Scope};
 pub use set::StopSet;
 pub use stops::{Limits, StopList, Tie};
