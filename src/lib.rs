@@ -134,6 +134,7 @@
 mod automaton;
 mod decode;
 mod error;
+#[allow(dead_code, unused_imports, reason = "streams come next")]
 mod pattern;
 #[cfg(feature = "python")]
 mod python;

@@ -22,7 +22,18 @@ RUST = ROOT / "src"
 PYTHON = ROOT / "python" / "holdback"
 
 # From the ground up; a module may use itself and those before it.
-LAYERS = ["error", "repetition", "stops", "automaton", "scope", "set", "decode", "stream", "wire"]
+LAYERS = [
+    "error",
+    "repetition",
+    "stops",
+    "automaton",
+    "pattern",
+    "scope",
+    "set",
+    "decode",
+    "stream",
+    "wire",
+]
 RANK = {module: rank for rank, module in enumerate(LAYERS)}
 
 # The binding, likewise. A set makes streams and a stream keeps its set: the one honest circle.

@@ -150,6 +150,7 @@ impl Firsts {
 
     /// The shortest text after which a candidate may stay uncertain without end because of `stop`,
     /// as classes. Only for a stop without a bound.
+    #[allow(clippy::needless_range_loop, reason = "a state is a number")]
     pub(super) fn endless_after(&self, stop: u32) -> Vec<u16> {
         let states = self.end.len();
         // States from which the stop can be reached.
@@ -161,9 +162,10 @@ impl Firsts {
                 parents[next].push(state);
             }
             let entries = self.table[state * self.stride..][..self.stride].iter();
-            let here = entries.into_iter().any(|&entry| {
-                entry & FINAL != 0 && entry & !(FINAL | LATE) == stop
-            }) || self.end[state] == stop;
+            let here = entries
+                .into_iter()
+                .any(|&entry| entry & FINAL != 0 && entry & !(FINAL | LATE) == stop)
+                || self.end[state] == stop;
             if here {
                 reaches[state] = true;
                 todo.push(state);
@@ -276,9 +278,7 @@ impl Firsts {
 
     /// Whether `state` is a row of a candidate that is alive.
     pub(crate) fn is_state(&self, state: u32) -> bool {
-        state != DEAD
-            && (state as usize) < self.table.len()
-            && (state as usize).is_multiple_of(self.stride)
+        state != DEAD && (state as usize) < self.table.len() && state as usize % self.stride == 0
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -292,12 +292,7 @@ fn row(state: usize, stride: usize) -> u32 {
 }
 
 /// For each state the longest limit of the stops that can be reached from it; `None` where none can.
-fn longest_limits(
-    table: &[u32],
-    stride: usize,
-    end: &[u32],
-    limits: &[u32],
-) -> Vec<Option<u32>> {
+fn longest_limits(table: &[u32], stride: usize, end: &[u32], limits: &[u32]) -> Vec<Option<u32>> {
     let states = end.len();
     // Who leads to a state, as one list with the places where each state's part begins.
     let mut first = vec![0usize; states + 1];
@@ -356,7 +351,7 @@ struct Pairs<'s, 'a> {
     tie: Tie,
     most: usize,
     known: HashMap<Box<[NodeId]>, u32>,
-    pairs: Vec<Pair>,
+    found: Vec<Pair>,
     /// Entries are state numbers here, not places.
     table: Vec<u32>,
     end: Vec<u32>,
@@ -373,8 +368,8 @@ impl<'s, 'a> Pairs<'s, 'a> {
     fn new(subsets: &'s mut Subsets<'a>, tie: Tie, most: usize) -> Self {
         let dead = Pair { own: Set::new(), all: Set::new(), before: Side::Other };
         let table = vec![DEAD; subsets.classes()];
-        let (pairs, end) = (vec![dead], vec![NONE]);
-        Self { subsets, tie, most, known: HashMap::new(), pairs, table, end }
+        let (found, end) = (vec![dead], vec![NONE]);
+        Self { subsets, tie, most, known: HashMap::new(), found, table, end }
     }
 
     fn explore(&mut self) -> Result<[u32; SIDES], Exhausted> {
@@ -387,8 +382,8 @@ impl<'s, 'a> Pairs<'s, 'a> {
         let mut own: Vec<Vec<NodeId>> = vec![Vec::new(); classes];
         let mut all: Vec<Vec<NodeId>> = vec![Vec::new(); classes];
         let mut at = 1;
-        while at < self.pairs.len() {
-            let pair = self.pairs[at].clone();
+        while at < self.found.len() {
+            let pair = self.found[at].clone();
             let pending = self.subsets.is_pending(&pair.all);
             let mut entries = vec![DEAD; classes];
             let mut end = NONE;
@@ -420,7 +415,9 @@ impl<'s, 'a> Pairs<'s, 'a> {
                             }
                         }
                         let entry = if ended == DEAD { DEAD } else { ended | LATE };
-                        here.iter().for_each(|&class| entries[class] = entry);
+                        for &class in &here {
+                            entries[class] = entry;
+                        }
                         continue;
                     }
                 }
@@ -439,13 +436,12 @@ impl<'s, 'a> Pairs<'s, 'a> {
                             && all[kind] == all[class]
                     };
                     spend(&mut self.subsets.work, 1 + kinds.len()).ok_or(Exhausted)?;
-                    entries[class] = match kinds.iter().find(same) {
-                        Some(&kind) => entries[kind],
-                        None => {
-                            kinds.push(class);
-                            let before = self.subsets.sides[class];
-                            self.next(&own[class], &all[class], before)?
-                        }
+                    entries[class] = if let Some(&kind) = kinds.iter().find(same) {
+                        entries[kind]
+                    } else {
+                        kinds.push(class);
+                        let before = self.subsets.sides[class];
+                        self.next(&own[class], &all[class], before)?
                     };
                 }
             }
@@ -487,7 +483,7 @@ impl<'s, 'a> Pairs<'s, 'a> {
         key.push(NodeId::MAX);
         key.extend(&pair.all);
         spend(&mut self.subsets.work, key.len()).ok_or(Exhausted)?;
-        let fresh = self.pairs.len();
+        let fresh = self.found.len();
         if let Some(&known) = self.known.get(key.as_slice()) {
             return Ok(known);
         }
@@ -496,7 +492,7 @@ impl<'s, 'a> Pairs<'s, 'a> {
         }
         let number = u32::try_from(fresh).map_err(|_| Exhausted)?;
         self.known.insert(key.into_boxed_slice(), number);
-        self.pairs.push(pair);
+        self.found.push(pair);
         Ok(number)
     }
 }

@@ -106,7 +106,7 @@ impl Live {
                 self.candidates[kept] = Candidate { state: next, ..candidate };
                 kept += usize::from(next != DEAD);
             } else {
-                ended = better(compiled.tie, ended, (next, candidate));
+                ended = Some(better(compiled.tie, ended, (next, candidate)));
             }
         }
         self.candidates.truncate(kept);
@@ -117,7 +117,7 @@ impl Live {
             if next & FINAL == 0 {
                 self.push(fresh);
             } else {
-                ended = better(compiled.tie, ended, (next, fresh));
+                ended = Some(better(compiled.tie, ended, (next, fresh)));
             }
         }
         if let Some((entry, candidate)) = ended {
@@ -150,7 +150,7 @@ impl Live {
             compiled.firsts.end(candidate.state).map(|stop| (stop | FINAL | LATE, *candidate))
         });
         let (entry, candidate) =
-            ends.fold(None, |best, end| better(compiled.tie, best, end))?;
+            ends.fold(None, |best, end| Some(better(compiled.tie, best, end)))?;
         Some(Found {
             stop: entry & !(FINAL | LATE),
             start: candidate.start,
@@ -189,18 +189,14 @@ impl Live {
 
 /// Which of two ends is the match; the first one is of the earlier candidate.
 #[inline]
-fn better(
-    tie: Tie,
-    best: Option<(u32, Candidate)>,
-    other: (u32, Candidate),
-) -> Option<(u32, Candidate)> {
-    let Some(first) = best else { return Some(other) };
+fn better(tie: Tie, best: Option<(u32, Candidate)>, other: (u32, Candidate)) -> (u32, Candidate) {
+    let Some(first) = best else { return other };
     // What ended before the unit ended first.
     let rank = |(entry, _): (u32, Candidate)| {
         let stop = entry & !(FINAL | LATE);
         (entry & LATE == 0, if tie == Tie::First { stop } else { 0 })
     };
-    Some(if rank(other) < rank(first) { other } else { first })
+    if rank(other) < rank(first) { other } else { first }
 }
 
 /// Configurations to look at for one hold at the most. Where it would take more, the answer is yes:
@@ -234,8 +230,10 @@ fn can_win(compiled: &Compiled, candidates: &[Candidate], age: u64) -> bool {
 
 fn search(compiled: &Compiled, states: Vec<u32>, age: u64) -> bool {
     let firsts = &compiled.firsts;
-    let wins = |stop: u32| u64::from(compiled.limits[stop as usize]) >= age
-        || compiled.limits[stop as usize] == UNLIMITED;
+    let wins = |stop: u32| {
+        u64::from(compiled.limits[stop as usize]) >= age
+            || compiled.limits[stop as usize] == UNLIMITED
+    };
     let mut steps = STEPS;
     let mut seen: HashSet<Vec<u32>> = HashSet::from([states.clone()]);
     let mut todo = std::collections::VecDeque::from([states]);
@@ -258,8 +256,7 @@ fn search(compiled: &Compiled, states: Vec<u32>, age: u64) -> bool {
             if steps == 0 {
                 return true;
             }
-            let entries: Vec<u32> =
-                states.iter().map(|&state| firsts.step(state, class)).collect();
+            let entries: Vec<u32> = states.iter().map(|&state| firsts.step(state, class)).collect();
             let stop_of = |late: u32| {
                 entries.iter().enumerate().filter_map(move |(place, &entry)| {
                     (entry & (FINAL | LATE) == FINAL | late)

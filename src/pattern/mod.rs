@@ -198,11 +198,9 @@ impl Compiled {
         let nfa = build(stops, kind, most)?.ok_or_else(too_large)?;
         let mut work = most.saturating_mul(WORK).saturating_add(1 << 16);
         let bytes = kind == UnitKind::Bytes;
-        let (classes, members) =
-            Classes::new(&nfa.sets, bytes, &mut work).ok_or_else(too_large)?;
+        let (classes, members) = Classes::new(&nfa.sets, bytes, &mut work).ok_or_else(too_large)?;
         let mut subsets = Subsets::new(&nfa, &classes, members, work);
-        let firsts =
-            Firsts::new(&mut subsets, tie, most, &limits).map_err(|_| too_large())?;
+        let firsts = Firsts::new(&mut subsets, tie, most, &limits).map_err(|_| too_large())?;
         let sides = std::mem::take(&mut subsets.sides);
         let begins_class: Vec<bool> = (0..classes.len()).map(|c| firsts.begins(c)).collect();
         let mut begins = [false; 256];

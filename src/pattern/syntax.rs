@@ -5,7 +5,9 @@
 //! above [`REPEAT`], and a pattern that matches the empty text.
 #![forbid(unsafe_code)]
 
-use regex_syntax::ast::{self, Ast, AssertionKind, Flag, FlagsItemKind, Span};
+use std::fmt::Write;
+
+use regex_syntax::ast::{self, AssertionKind, Ast, Flag, FlagsItemKind, Span};
 use regex_syntax::hir::{self, Hir, Look, translate::TranslatorBuilder};
 
 /// Repeats above this are refused.
@@ -56,7 +58,7 @@ pub(super) fn parse_bytes(text: &[u8], ignore_case: bool) -> Result<Hir, Refusal
             let reason = "a backslash in front of a byte above 127 means nothing";
             return Err(Refusal { reason: reason.to_owned(), at: Some(at - 1) });
         } else {
-            escaped.push_str(&format!("\\x{byte:02X}"));
+            let _ = write!(escaped, "\\x{byte:02X}");
         }
     }
     parse(&escaped, ignore_case, false).map_err(|refusal| Refusal {
@@ -133,9 +135,9 @@ impl ast::Visitor for Limits {
     fn visit_pre(&mut self, ast: &Ast) -> Result<(), Refusal> {
         match ast {
             Ast::Assertion(assertion) => match assertion.kind {
-                AssertionKind::StartLine
-                | AssertionKind::EndLine
-                | AssertionKind::WordBoundary => Ok(()),
+                AssertionKind::StartLine | AssertionKind::EndLine | AssertionKind::WordBoundary => {
+                    Ok(())
+                }
                 _ => Err(Refusal::at(
                     "look-around other than \\b, ^ and $ is not supported; put what stands around \
                      it into the pattern",
@@ -203,7 +205,9 @@ mod tests {
             assert_eq!(place, at, "{text}: {message}");
             assert!(message.contains(reason), "{text}: {message}");
         }
-        assert!(refused(&["(".repeat(200), "a".into(), ")".repeat(200)].concat()).1.contains("nested"));
+        assert!(
+            refused(&["(".repeat(200), "a".into(), ")".repeat(200)].concat()).1.contains("nested")
+        );
         assert!(refused(&"a".repeat(5_000)).1.contains("5000 bytes"));
         for text in ["a", r"^a$", r"\ba\b", "(?i)x", "(?s).{0,1000}y"] {
             assert!(parse_text(text, false).is_ok(), "{text}");

@@ -5,6 +5,9 @@
 //! The ordinary run is short; `HOLDBACK_CASES=10000000 cargo test --release pattern::` is the long
 //! one, and `HOLDBACK_EVERY_CUT=1` tries every cut of every text in the exhaustive test.
 
+#![forbid(unsafe_code)]
+#![allow(clippy::cast_possible_truncation, reason = "texts of a few letters")]
+
 use std::collections::BTreeSet;
 
 use super::*;
@@ -238,10 +241,10 @@ impl Run {
         let (found, read) = self.live.read(compiled, &units, self.seen, self.chunks);
         self.seen += read as u64;
         self.chunks += 1;
-        found.map(|found| self.tell(found, self.seen as usize))
+        found.map(|found| Self::tell(found, self.seen as usize))
     }
 
-    fn tell(&self, found: Found, read: usize) -> (usize, usize, usize, usize) {
+    fn tell(found: Found, read: usize) -> (usize, usize, usize, usize) {
         let end = read - usize::from(found.late);
         (found.stop as usize, found.start as usize, end, read)
     }
@@ -265,12 +268,7 @@ fn compile(trees: &[Tree], tie: Tie) -> Result<Compiled, Error> {
 }
 
 /// One text in one cut, compared after each chunk.
-fn compare(
-    twin: &Twin,
-    compiled: &Compiled,
-    text: &[char],
-    cut: u64,
-) {
+fn compare(twin: &Twin, compiled: &Compiled, text: &[char], cut: u64) {
     let mut run = Run::new();
     let mut fed = 0;
     let mut sent = 0;
@@ -280,7 +278,11 @@ fn compare(
         }
         let about = || {
             let patterns: Vec<String> = twin.trees.iter().map(Tree::write).collect();
-            format!("{patterns:?} {:?} {:?} fed {fed}..{end}", twin.tie, text.iter().collect::<String>())
+            format!(
+                "{patterns:?} {:?} {:?} fed {fed}..{end}",
+                twin.tie,
+                text.iter().collect::<String>()
+            )
         };
         let found = run.feed(compiled, &text[fed..end]);
         assert_eq!(found, twin.find(&text[..end], false), "{}", about());
@@ -293,7 +295,12 @@ fn compare(
         sent = border;
         fed = end;
     }
-    assert_eq!(run.finish(compiled), twin.find(text, true), "{:?} at the end of {text:?}", twin.trees);
+    assert_eq!(
+        run.finish(compiled),
+        twin.find(text, true),
+        "{:?} at the end of {text:?}",
+        twin.trees
+    );
 }
 
 /// xorshift64*.
@@ -315,22 +322,20 @@ impl Dice {
 fn random_tree(dice: &mut Dice, depth: usize, looks: bool) -> Tree {
     let boxed = |tree| Box::new(tree);
     match dice.below(if depth > 2 { 9 } else { 20 }) {
-        0..=2 => Tree::Letter('a'),
-        3..=4 => Tree::Letter('b'),
         5 => Tree::Letter([' ', '\n', 'c'][dice.below(3)]),
         6 => Tree::Class(["ab", "b ", "a\n"][dice.below(3)], dice.below(2) == 0),
         7 => Tree::Any,
         8 if looks => [Tree::LineStart, Tree::LineEnd, Tree::Word][dice.below(3)].clone(),
-        8 => Tree::Letter('a'),
-        9..=13 => Tree::Cat(
-            (0..2 + dice.below(2)).map(|_| random_tree(dice, depth + 1, looks)).collect(),
-        ),
-        14..=16 => Tree::Alt(
-            (0..2 + dice.below(2)).map(|_| random_tree(dice, depth + 1, looks)).collect(),
-        ),
+        n if n < 9 => Tree::Letter(if n < 3 { 'a' } else { 'b' }),
+        9..=13 => {
+            Tree::Cat((0..2 + dice.below(2)).map(|_| random_tree(dice, depth + 1, looks)).collect())
+        }
+        14..=16 => {
+            Tree::Alt((0..2 + dice.below(2)).map(|_| random_tree(dice, depth + 1, looks)).collect())
+        }
         n => {
-            let (from, to) =
-                [(0, None), (1, None), (0, Some(1)), (1, Some(2)), (2, Some(2))][(n + dice.below(5)) % 5];
+            let (from, to) = [(0, None), (1, None), (0, Some(1)), (1, Some(2)), (2, Some(2))]
+                [(n + dice.below(5)) % 5];
             Tree::Repeat(boxed(random_tree(dice, depth + 1, looks)), from, to)
         }
     }
@@ -344,8 +349,7 @@ fn number(name: &str) -> Option<u64> {
 fn case(seed: u64) -> u64 {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let looks = dice.below(2) == 0;
-    let trees: Vec<Tree> =
-        (0..1 + dice.below(3)).map(|_| random_tree(&mut dice, 0, looks)).collect();
+    let trees: Vec<Tree> = (0..=dice.below(3)).map(|_| random_tree(&mut dice, 0, looks)).collect();
     let tie = [Tie::Longest, Tie::First][dice.below(2)];
     let Ok(compiled) = compile(&trees, tie) else { return 0 };
     let twin = Twin { trees, tie };
@@ -356,8 +360,7 @@ fn case(seed: u64) -> u64 {
         walk(&twin, &compiled, letters, 6, 2);
     }
     for _ in 0..4 {
-        let text: Vec<char> =
-            (0..1 + dice.below(9)).map(|_| letters[dice.below(few)]).collect();
+        let text: Vec<char> = (0..=dice.below(9)).map(|_| letters[dice.below(few)]).collect();
         let cut = dice.next();
         compare(&twin, &compiled, &text, cut);
     }
@@ -376,10 +379,14 @@ fn random_sets_are_what_the_twin_says() {
         let workers: Vec<_> = (0..threads)
             .map(|t| {
                 let seeds = (t..cases).step_by(threads as usize);
-                scope.spawn(move || seeds.map(|seed| {
-                    let done = std::panic::catch_unwind(|| case(seed));
-                    done.unwrap_or_else(|_| panic!("HOLDBACK_SEED={seed}"))
-                }).sum::<u64>())
+                scope.spawn(move || {
+                    seeds
+                        .map(|seed| {
+                            let done = std::panic::catch_unwind(|| case(seed));
+                            done.unwrap_or_else(|_| panic!("HOLDBACK_SEED={seed}"))
+                        })
+                        .sum::<u64>()
+                })
             })
             .collect();
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
@@ -483,7 +490,7 @@ fn the_first_end_is_where_another_engine_sees_it() {
     for seed in 0..1_000 {
         let mut dice = Dice(seed * 0x9e37_79b9 + 1);
         let trees: Vec<Tree> =
-            (0..1 + dice.below(3)).map(|_| random_tree(&mut dice, 0, false)).collect();
+            (0..=dice.below(3)).map(|_| random_tree(&mut dice, 0, false)).collect();
         let Ok(compiled) = compile(&trees, Tie::Longest) else { continue };
         let all: Vec<String> = trees.iter().map(|tree| format!("(?:{})", tree.write())).collect();
         let engine = regex_automata::meta::Regex::new(&all.join("|")).unwrap();
@@ -524,7 +531,8 @@ fn bounds_and_limits() {
     }
     assert_eq!(set(&["abc", "b"]).unwrap().firsts.reachable(), [false, true]);
     assert_eq!(set(&[r"a\bb"]).unwrap().firsts.reachable(), [false]);
-    for large in [r"(?:(?:(?:\w{1000}){1000}){1000})", "(?:[ab]*a[ab]{20}c)x", r"\p{L}{900}.{900}"] {
+    for large in [r"(?:(?:(?:\w{1000}){1000}){1000})", "(?:[ab]*a[ab]{20}c)x", r"\p{L}{900}.{900}"]
+    {
         let began = std::time::Instant::now();
         let refused = set(&[large, large]);
         eprintln!("{large}: {:?} {:?}", refused.as_ref().err(), began.elapsed());

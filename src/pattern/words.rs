@@ -72,9 +72,7 @@ impl Words {
 
     /// Whether `state` is a row of a candidate that is alive.
     pub(crate) fn is_state(&self, state: u32) -> bool {
-        state != DEAD
-            && (state as usize) < self.table.len()
-            && (state as usize).is_multiple_of(self.stride)
+        state != DEAD && (state as usize) < self.table.len() && state as usize % self.stride == 0
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -133,13 +131,12 @@ impl Search<'_, '_> {
                         self.subsets.sides[kind] == looks_like && targets[kind] == targets[class]
                     };
                     spend(&mut self.subsets.work, 1 + kinds.len()).ok_or(Exhausted)?;
-                    entries[class] = match kinds.iter().find(same) {
-                        Some(&kind) => entries[kind],
-                        None => {
-                            kinds.push(class);
-                            let next = self.subsets.moved(&targets[class], looks_like, false)?;
-                            self.number(next, looks_like)?
-                        }
+                    entries[class] = if let Some(&kind) = kinds.iter().find(same) {
+                        entries[kind]
+                    } else {
+                        kinds.push(class);
+                        let next = self.subsets.moved(&targets[class], looks_like, false)?;
+                        self.number(next, looks_like)?
                     };
                 }
             }
