@@ -100,8 +100,12 @@ def every_cut(text: Any) -> list[list[int]]:
     return [[], *([i] for i in range(len(text) + 1))]
 
 
-def run(seconds: float, seed: int, report: Callable[[str], None], least: int = 0) -> int:
-    """Compare for so long (and at least so many); the number of triples that were the same."""
+def run(
+    seconds: float, seed: int, report: Callable[[str], None], least: int = 0, texts: int = 12
+) -> int:
+    """Compare for so long (and at least so many triples), so many texts of each set in so many cuts; the
+    number of triples that were the same.
+    """
     r = random.Random(seed)
     deadline = time.monotonic() + seconds
     count = 0
@@ -115,11 +119,12 @@ def run(seconds: float, seed: int, report: Callable[[str], None], least: int = 0
             options["min_chars"] = r.randint(1, 5)
         if r.random() < 0.2:
             options["include_stop"] = True
-        for _ in range(12):
+        for _ in range(texts):
             text: Any = "".join(r.choice(letters) for _ in range(r.randint(1, 10)))
             text = text.encode() if raw else text
             cuts = [
-                sorted(r.randint(0, len(text)) for _ in range(r.randint(0, 3))) for _ in range(8)
+                sorted(r.randint(0, len(text)) for _ in range(r.randint(0, 3)))
+                for _ in range(texts)
             ]
             difference = told(stops, tie, options, text, cuts)
             if difference is None:
@@ -139,5 +144,5 @@ def run(seconds: float, seed: int, report: Callable[[str], None], least: int = 0
 
 
 if __name__ == "__main__":
-    same = run(float(sys.argv[1]), int(sys.argv[2]), lambda text: print(text, flush=True))
+    same = run(float(sys.argv[1]), int(sys.argv[2]), lambda text: print(text, flush=True), texts=30)
     print(f"{same} triples are the same")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from .syntax import Alt, Char, Look, Node, Repeat, Seq
 
@@ -228,21 +228,21 @@ def _candidates(chars: Iterable[Char], single: Iterable[str] = ()) -> set[int]:
     borders = sorted({0, 10, 11}.union(*({ord(c), ord(c) + 1} for c in mentions)))
     found: set[int] = set()
     for low, high in zip(borders, [*borders[1:], 0x110000], strict=True):
-        seen: set[object] = set()
-        for code, nature in _natures_between(low, high):
-            if nature not in seen:
-                seen.add(nature)
-                found.add(code)
+        found.update(code for code, _ in _natures_between(low, high))
     return found
 
 
-def _natures_between(low: int, high: int) -> Iterator[tuple[int, object]]:
+@functools.cache
+def _natures_between(low: int, high: int) -> list[tuple[int, object]]:
+    """The first code point of each kind in this range."""
     starts, natures = _natures()
+    found: dict[object, int] = {}
     at = bisect.bisect_right(starts, low) - 1
     while at < len(starts) and starts[at] < high:
         if natures[at] is not None:  # half of a surrogate pair is no character
-            yield max(low, starts[at]), natures[at]
+            found.setdefault(natures[at], max(low, starts[at]))
         at += 1
+    return [(code, nature) for nature, code in found.items()]
 
 
 @functools.cache
