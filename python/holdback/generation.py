@@ -44,7 +44,6 @@ class Generation:
     # With their texts, so that `help` has them.
     __slots__ = {
         "_detectors": None,
-        "_emitted": None,
         "_ends": None,
         "_look_at": None,
         "_open": None,
@@ -73,9 +72,8 @@ class Generation:
         self._ends = frozenset({*criteria.eos_token_ids, *criteria.stop_token_ids})  # type: ignore[misc]  # settled above
         self._detectors = [rule.detector() for rule in criteria._text_ends]
         self._look_at = self._next_look()
-        self._emitted = 0  # characters
-        # Tokens with text that is not out yet, each with the number of characters that have to be
-        # emitted until all of its text is; and the last bytes, for a character that is not whole.
+        # Tokens with text that is not out yet, each with the number of characters that are still to
+        # be emitted until all of its text is; and the last bytes, for a character that is not whole.
         self._open: list[tuple[int | None, int]] = []
         self._tail = b""
         # What may fail after the stream has moved: a criterion, a detector or a clock of the
@@ -235,7 +233,14 @@ class Generation:
     def _advance(self, token: int | None, piece: Piece | None) -> tuple[str, Finish | None]:
         if token in self._ends and (reason := self._ending(token)) is not None:
             return self._end_by_token(reason, token, piece)
-        emit, match = self._stream.feed(self._chunk(piece))
+        emit, match = self._stream.feed(self._chunk(piece) if piece is None else piece)
+        # The usual token: all of its text is out (it is the very object), and nothing waits or
+        # watches, so that there are no books to keep.
+        if emit is piece and match is None and not self._open and not self._detectors:
+            self.tokens += 1
+            if self.tokens < self._look_at:
+                return emit, None
+            return self._settle(token, emit)
         return self._take(token, piece, emit, match)
 
     def _chunk(self, piece: Piece | None) -> Piece:
@@ -252,21 +257,14 @@ class Generation:
         """What the stream's answer to a token means for the run."""
         self.tokens += 1
         end = self._text_end(emit, match) if self._detectors else None
-        plain = type(piece) is str and len(piece) == len(emit) and not self._open
-        if plain and match is None and end is None:
-            self._emitted += len(emit)  # all of it is out: nothing to keep books about
-            if self.tokens < self._look_at:
-                return emit, None
-            return self._settle(token, emit)
-        self._note(token, piece, emit, match)
-        if end is not None:
-            return self._end_inside(*end, emit, match)
-        self._emitted += len(emit)
+        if emit is not piece or self._open or match is not None or end is not None:
+            self._note(token, piece, emit, match)
+            if end is not None:
+                return self._end_inside(*end, emit, match)
+            self._is_out(len(emit))
         if match is not None:
             self.finish = self._stopped(match, "", block_tokens=1)
             return emit, self.finish
-        while self._open and self._open[0][1] <= self._emitted:
-            del self._open[0]
         if self.tokens < self._look_at:
             return emit, None
         return self._settle(token, emit)
@@ -274,15 +272,19 @@ class Generation:
     def _note(
         self, token: int | None, piece: Piece | None, emit: str, match: StopMatch[str] | None
     ) -> None:
-        """Put down how much has to be emitted until all text of this token is."""
-        out_at = self._emitted + len(emit)
+        """Put down how much is to be emitted, `emit` included, until all text of this token is out."""
+        left = len(emit)
         if match is not None:
-            out_at += bool(self._removed(match))
+            left += bool(self._removed(match))
         else:
-            out_at += len(self._stream.held) + self._unfinished(piece)
+            left += len(self._stream.held) + self._unfinished(piece)
         if self._open:
-            out_at = max(out_at, self._open[-1][1])  # what comes later is out later
-        self._open.append((token, out_at))
+            left = max(left, self._open[-1][1])  # what comes later is out later
+        self._open.append((token, left))
+
+    def _is_out(self, count: int) -> None:
+        """So many characters were emitted: strike out the tokens that are whole."""
+        self._open = [(token, left - count) for token, left in self._open if left > count]
 
     def _unfinished(self, piece: Piece | None) -> bool:
         """Whether the text ends inside a character after `piece`; a token without text counts with
@@ -393,7 +395,7 @@ class Generation:
         if match is not None:
             removed += self._removed(match)
         removed += more
-        self._emitted += kept
+        self._is_out(kept)
         loop = None if found is None else Loop(*found)
         self.finish = self._finished(reason, removed, loop=loop, block_tokens=block_tokens)
         return emit[:kept], self.finish
@@ -419,12 +421,12 @@ class Generation:
             self._open.append((token_id, sys.maxsize))
         if self._detectors and (end := self._text_end(emit, match)) is not None:
             return self._end_inside(*end, emit, match, more=text, block_tokens=block_tokens)
-        self._emitted += len(emit)
+        self._is_out(len(emit))
         if match is not None:
             self.finish = self._stopped(match, text, block_tokens=block_tokens)
             return emit, self.finish
         # All text of the other tokens is out now, whatever they were waiting for.
-        self._open.clear()
+        self._open = []
         if include:
             emit, text = emit + text, ""
         elif ending:
@@ -441,9 +443,8 @@ class Generation:
         )
 
     def _finished(self, reason: str, removed: str, **known: Any) -> Finish:
-        waiting = sum(out_at > self._emitted for _, out_at in self._open)
-        self._open.clear()
-        kept = self.tokens - waiting
+        kept = self.tokens - len(self._open)
+        self._open = []
         return Finish(reason, self.tokens, removed=removed, kept_tokens=kept, **known)
 
     def _includes(self, match: StopMatch[str]) -> bool:
@@ -458,12 +459,13 @@ class Generation:
 
     def _save(self) -> tuple[Any, ...]:
         detectors = [detector.copy() for detector in self._detectors]
-        books = self._emitted, self._open.copy(), self._tail
-        return self._stream.copy(), detectors, books, self.tokens, dict(self.data)
+        return (
+            *(self._stream.copy(), detectors, self._open.copy(), self._tail),
+            *(self.tokens, dict(self.data)),
+        )
 
     def _restore(self, saved: tuple[Any, ...]) -> None:
-        self._stream, self._detectors, books, self.tokens, self.data = saved
-        self._emitted, self._open, self._tail = books
+        self._stream, self._detectors, self._open, self._tail, self.tokens, self.data = saved
         self.finish = None
         self._look_at = self._next_look()
 
@@ -515,11 +517,19 @@ def step_batch(
     )
     ended: list[int] = []
     try:
-        chunks = [runs[i]._chunk(pieces[i]) for i in fed]
+        chunks = [runs[i]._chunk(piece) if (piece := pieces[i]) is None else piece for i in fed]
         answers, matched = feed_batch([runs[i]._stream for i in fed], chunks)
         matches = dict(matched)
         for at, i in enumerate(fed):
-            emits[i], finish = runs[i]._take(tokens[i], pieces[i], answers[at], matches.get(at))
+            run, emit = runs[i], answers[at]
+            if emit is pieces[i] and not run._open and not run._detectors and at not in matches:
+                run.tokens += 1  # the usual token, as in `_advance`
+                if run.tokens < run._look_at:
+                    emits[i] = emit
+                    continue
+                emits[i], finish = run._settle(tokens[i], emit)
+            else:
+                emits[i], finish = run._take(tokens[i], pieces[i], emit, matches.get(at))
             if finish is not None:
                 ended.append(i)
         for i, reason in by_token:
