@@ -258,6 +258,7 @@ def test_a_coding_that_is_not_known_is_named(stream: bool) -> None:
 
     reply, _ = through(script, *request("openai.chat", STOPS, stream=stream))
     assert (reply.status, reply.json["error"]["code"]) == (502, "unread")
+    assert reply.headers["x-should-retry"] == "false", "SDKs would try again, and pay again"
     assert "lzma" in reply.json["error"]["message"]
 
 

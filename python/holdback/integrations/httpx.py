@@ -34,6 +34,9 @@ from holdback.wire import Cutter, WireError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator
 
+    from typing_extensions import Unpack
+
+    from holdback.integrations._options import CutterOptions
     from holdback.providers import Provider
 
 Client = TypeVar("Client")
@@ -68,7 +71,7 @@ def transport(
     stop: Iterable[str] | None = None,
     provider: str | Provider | None = None,
     must_name: bool = False,
-    **options: Any,
+    **options: Unpack[CutterOptions],
 ) -> Transport:
     """A transport of httpx or httpx2, synchronous or not, that enforces stops on what passes
     through `inner`.
@@ -85,7 +88,7 @@ def transport(
         TypeError: if `inner` is not a transport.
         ValueError: for bad stops, a provider that is not known, or options that do not fit together.
     """
-    rules = _Rules(stop, provider, must_name, options)
+    rules = _Rules(stop, provider, must_name, {**options})
     if not hasattr(inner, "handle_request") and not hasattr(inner, "handle_async_request"):
         raise TypeError(f"a transport of httpx or httpx2, not {type(inner).__name__}")
     return _Transport(inner, rules)  # type: ignore[return-value]  # it is one by its methods

@@ -11,6 +11,7 @@ import logging
 from dataclasses import replace
 from typing import Protocol
 
+from holdback._failures import MALFORMED, NO_RETRY, TOO_LONG, UNREAD
 from holdback._json import dump_json
 from holdback._requests import Ask, BadRequestError, Job, decoded, read_ask
 from holdback.dialects import dialect_of, kin_of, only_reads
@@ -100,6 +101,8 @@ class Exchange:
         headers = [*JSON_HEADERS]
         if refusal.closes:
             headers.append((b"connection", b"close"))
+        if refusal.code in (MALFORMED, TOO_LONG, UNREAD):
+            headers.append((NO_RETRY[0].encode(), NO_RETRY[1].encode()))
         await self._out.whole(refusal.status, headers, body)
 
     async def _serve(self) -> None:
