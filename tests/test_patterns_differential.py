@@ -4,6 +4,7 @@ each operation all that a stream shows. `tests/random_patterns.py` runs longer o
 
 from __future__ import annotations
 
+import itertools
 import pickle
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pattern_strategies import ALPHABETS, pattern_plans, pattern_stops
 from strategies import Plan
+from test_patterns_oracles import all_small_trees, written
 
 import holdback
 
@@ -59,3 +61,16 @@ def test_random_triples(seed: int) -> None:
     differences: list[str] = []
     assert random_patterns.run(0, seed, differences.append, least=1500) >= 1500
     assert differences == []
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_small_pattern_on_every_small_text_in_every_cut(part: int) -> None:
+    for tree in all_small_trees()[part::4]:
+        stops = [{"pattern": written(tree), "max_hold": 1000}]
+        for length in range(1, 6):
+            for text in map("".join, itertools.product("ab", repeat=length)):
+                cuts = [
+                    [at for at in range(1, length) if mask >> (at - 1) & 1]
+                    for mask in range(2 ** (length - 1))
+                ]
+                assert random_patterns.told(stops, "longest", {}, text, cuts) is None
