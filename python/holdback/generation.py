@@ -522,7 +522,8 @@ def step_batch(
         matches = dict(matched)
         for at, i in enumerate(fed):
             run, emit = runs[i], answers[at]
-            if emit is pieces[i] and not run._open and not run._detectors and at not in matches:
+            whole = emit is pieces[i] and at not in matches
+            if whole and not run._open and not run._detectors:
                 run.tokens += 1  # the usual token, as in `_advance`
                 if run.tokens < run._look_at:
                     emits[i] = emit
