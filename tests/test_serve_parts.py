@@ -296,6 +296,19 @@ def test_an_upstream_may_be_buffered_in_its_own_way() -> None:
     assert mode(None, "stream") != mode(None, "pass")
 
 
+@pytest.mark.parametrize("stop", ["<think>", "</think>", "think", "a<think>"])
+def test_a_stop_that_meets_a_marker_is_refused_without_telling_it(stop: str) -> None:
+    regions = Upstream("vllm", "http://up", "vllm", ignore_inside=(("<think>", "</think>"),))
+    try:
+        job("openai.chat", ["x", stop], stream=True, upstream=regions)
+    except BadRequestError as error:
+        said = str(error)
+    else:
+        said = "served"
+        StopSet(["x", stop]).stream(ignore_inside=[("<think>", "</think>")])
+    assert "think" not in said
+
+
 @pytest.mark.parametrize("stop", [None, []])
 def test_the_responses_api_is_sent_no_field_for_stops_at_all(stop: Any) -> None:
     raw = json.dumps({"model": "m", "input": "x", "stop": stop}).encode()
@@ -461,7 +474,20 @@ def test_a_tally_counts_like_a_histogram(values: list[float]) -> None:
         ("on_match = 'stop'", "on_match is 'cancel' or 'drain', not 'stop'"),
         ("max_streams = '9'", "max_streams is a whole number, not '9'"),
         ("max_streams = true", "max_streams is a whole number, not True"),
-        ("idle_timeout = 0", "idle_timeout is more than 0 seconds, not 0.0"),
+        ("idle_timeout = 0", "idle_timeout is more than 0 and at most 10000000 seconds, not 0.0"),
+        ("drain_timeout = inf", "drain_timeout is more than 0 and at most 10000000 seconds"),
+        ("request_timeout = nan", "request_timeout is more than 0"),
+        ("[upstreams.a]\nurl = 'http://h:99999'", "no port like that"),
+        ("[upstreams.a]\nurl = 'http://h:x'", "no port like that"),
+        ("[upstreams.a]\nurl = 'http://h'\nstops = ['']", "upstream 'a': stops: stop 0 is empty"),
+        (
+            "[upstreams.a]\nurl = 'http://h'\nignore_inside = [['', '']]",
+            "upstream 'a': ignore_inside has an empty marker",
+        ),
+        (
+            "[upstreams.a]\nurl = 'http://h'\nignore_inside = [['<t>', '</t>']]\nstops = ['<t>']",
+            "upstream 'a': ignore_inside has the marker",
+        ),
         ("listen = '80'", "listen is HOST:PORT, not '80'"),
         ("a = ", "not TOML"),
         ("upstreams = 3", "upstreams are tables: [upstreams.NAME]"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -158,3 +159,17 @@ def test_paths_of_a_gateway() -> None:
         assert gateway.ask("/v1/embeddings", {}).json["error"]["message"] == "not found"
         listening = [json.loads(line) for line in gateway.said if '"listening"' in line]
         assert listening[0]["routes"]["openai.chat"] == "up"
+
+
+def test_the_table_of_the_manual_is_the_one_there_is() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "serve.md").read_text(encoding="utf-8")
+    rows = page.partition("| dialect | own interface of")[2].partition("\n\n")[0].splitlines()[2:]
+    told = {}
+    for row in rows:
+        names, native, spoken = (cell.strip() for cell in row.split("|")[1:4])
+        for name in re.findall(r"`([\w.]+)`", names):
+            told[name] = (native, spoken)
+    assert told == {
+        name: (", ".join(spec.native_to), ", ".join(spec.spoken_by))
+        for name, spec in DIALECTS.items()
+    }

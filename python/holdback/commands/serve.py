@@ -23,7 +23,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Forward requests to upstreams and cut their answers at the stops that clients ask for: as many as they like, "
         "on models that take few or none. Hangs up on the upstream at the match and reports which stop it was.",
         epilog="Exit codes: 0 stopped when asked to; 1 the address is taken or a package is missing; 2 wrong usage. "
-        "Clients choose an upstream by the path /NAME/...; without it, the first that speaks the path's dialect is taken.",
+        "Clients choose an upstream by the path /NAME/...; without it, by whose own "
+        "interface the path is. The first line of the log says which.",
     )
     parser.add_argument(
         "--upstream",
@@ -67,6 +68,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_false",
         default=None,
         help="send as many stops as the upstream takes, also if it does not say which one fired",
+    )
+    group.add_argument(
+        "--other-paths",
+        choices=["read", "all", "none"],
+        help="what is not a request for an answer: forward what only reads, such as lists of models, embeddings and counts "
+        "of tokens (default), all, or none",
     )
     group = parser.add_argument_group("limits")
     group.add_argument(

@@ -14,13 +14,14 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdback import providers
+from holdback import StopSet, providers
 from holdback.dialects import DIALECTS, dialects_of
-from holdback.wire import Dialect
+from holdback.wire import Cutter, Dialect
 
 KNOWN_BEGINNINGS = frozenset(
     path.split("/")[1]
@@ -29,6 +30,9 @@ KNOWN_BEGINNINGS = frozenset(
     if path.startswith("/")
 ) - {""}
 """First parts of paths of the known APIs; versions (`v1`, `v1beta`) are known beside them."""
+
+MAX_TIMEOUT = 10_000_000
+"""Seconds; four months, and nothing overflows."""
 
 RESERVED = (
     *("healthz", "metrics", "readyz", "v1", "v2", "v1beta"),
@@ -82,6 +86,10 @@ class Upstream:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{where}: the address is http://... or https://..., not {self.url!r}")
+        try:
+            _ = parts.port
+        except ValueError as error:
+            raise ValueError(f"{where}: the address has no port like that: {self.url!r}") from error
         if parts.query or parts.fragment or parts.username or parts.password:
             raise ValueError(
                 f"{where}: the address has no user, query or fragment; keys come from the clients' own headers"
@@ -100,6 +108,17 @@ class Upstream:
                 raise ValueError(
                     f"{where}: no dialect is called {dialect!r}; there are {', '.join(DIALECTS)}"
                 )
+
+        try:
+            stops = StopSet(self.stops)
+        except ValueError as error:
+            raise ValueError(f"{where}: stops: {error}") from error
+        try:
+            stops.stream(
+                ignore_inside=list(self.ignore_inside) or None, start_inside=self.start_inside
+            )
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
 
     def speaks(self, dialect: Dialect) -> bool:
         """Whether it may be chosen for a path of this dialect that names no upstream."""
@@ -177,13 +196,32 @@ class Config:
             value = getattr(self, entry.name)
             if entry.name.startswith("max_") and value < 1:
                 raise ValueError(f"{entry.name} is at least 1, not {value!r}")
-            if entry.name.endswith("_timeout") and not value > 0:
-                raise ValueError(f"{entry.name} is more than 0 seconds, not {value!r}")
+            if entry.name.endswith("_timeout") and not 0 < value <= MAX_TIMEOUT:
+                raise ValueError(
+                    f"{entry.name} is more than 0 and at most {MAX_TIMEOUT} seconds, not {value!r}"
+                )
+        if self.stop_field == "":
+            raise ValueError("stop_field is empty: the key that names the stop needs a name")
         split_address(self.listen)
         names = [upstream.name for upstream in self.upstreams]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"two upstreams are called {name!r}")
+
+
+@lru_cache(maxsize=64)
+def field_for(dialect: Dialect, stop_field: str | None) -> str | None:
+    """The setting `stop_field`, which is for all dialects, as this one can have it: a key that it
+    has itself stays its own.
+
+    >>> field_for("gemini", "stop_reason"), field_for("anthropic.messages", "stop_reason")
+    ('stop_reason', 'auto')
+    """
+    try:
+        Cutter(dialect, (), stop_field=stop_field)
+    except ValueError:
+        return "auto"
+    return stop_field
 
 
 def split_address(text: str) -> tuple[str, int]:

@@ -4,12 +4,10 @@ answer is cut.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from holdback import _requests
-from holdback._requests import Ask, Job, Limits
-from holdback.serve.config import Config, Upstream
-from holdback.wire import Cutter, Dialect
+from holdback._requests import Ask, BadRequestError, Job, Limits
+from holdback.serve.config import Config, Upstream, field_for
+from holdback.wire import Cutter
 
 
 def limits_of(config: Config) -> Limits:
@@ -22,7 +20,7 @@ def prepare(ask: Ask, upstream: Upstream, query: str, config: Config) -> Job:
 
     Raises `BadRequestError` for what cannot be.
     """
-    return _requests.prepare(
+    job = _requests.prepare(
         ask,
         query,
         more=upstream.stops,
@@ -32,6 +30,16 @@ def prepare(ask: Ask, upstream: Upstream, query: str, config: Config) -> Job:
         assemble=(upstream.buffered or config.buffered) == "stream",
         as_events=True,  # where the client wants an array, it is made here of the events
     )
+    if job.stops is not None and upstream.ignore_inside:
+        try:
+            job.stops.stream(ignore_inside=list(upstream.ignore_inside))
+        except ValueError as error:
+            # The words of the error would tell the operator's markers.
+            name = ".".join(ask.field)
+            raise BadRequestError(
+                f"{name}: a stop meets a marker of the regions in which no stop counts here", name
+            ) from error
+    return job
 
 
 def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
@@ -44,18 +52,3 @@ def make_cutter(job: Job, upstream: Upstream, config: Config) -> Cutter:
         on_match="drain" if config.on_match == "drain" else "cancel",
         on_unread="pass" if config.on_unread == "pass" else "fail",
     )
-
-
-@lru_cache(maxsize=64)
-def field_for(dialect: Dialect, stop_field: str | None) -> str | None:
-    """The setting `stop_field`, which is for all dialects, as this one can have it: a key that it
-    has itself stays its own.
-
-    >>> field_for("gemini", "stop_reason"), field_for("anthropic.messages", "stop_reason")
-    ('stop_reason', 'auto')
-    """
-    try:
-        Cutter(dialect, (), stop_field=stop_field)
-    except ValueError:
-        return "auto"
-    return stop_field
