@@ -275,3 +275,29 @@ def test_a_body_of_another_dialect(dialect: str) -> None:
     assert (cutter.texts_read, cutter.frames_unread, cutter.unread) == (0, 1, body.decode())
     with pytest.raises(WireError, match="text of another dialect"):
         Cutter(dialect, STOPS, on_unread="fail").body(body)
+
+
+def test_a_text_that_is_said_again_with_a_stop_that_was_not_read() -> None:
+    token = {"token": {"text": "a", "special": False}, "generated_text": None}
+    last = {"token": {"text": "b", "special": False}, "generated_text": "a END b"}
+    check_repeat("tgi", sse(token, last), 2)
+    place = {"output_index": 0, "content_index": 0}
+    delta = {"type": "response.output_text.delta", **place, "delta": "a"}
+    part = {"type": "output_text", "text": "a END b"}
+    item = {"type": "message", "content": [part]}
+    for event in (
+        {"type": "response.output_text.done", **place, "text": "a END b"},
+        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"status": "completed", "output": [item]}},
+    ):
+        check_repeat("openai.responses", sse(delta, event), 1)
+
+
+def check_repeat(dialect: str, body: bytes, read: int) -> None:
+    cutter = Cutter(dialect, STOPS)
+    assert fed(cutter, body) == body
+    assert (cutter.texts_read, cutter.frames_unread) == (read, 1)
+    with pytest.raises(WireError, match="said again was not read"):
+        fed(Cutter(dialect, STOPS, on_unread="fail"), body)
+    assert fed(Cutter(dialect, ["zzz"], on_unread="fail"), body) == body

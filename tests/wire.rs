@@ -5,7 +5,7 @@ mod wire_client;
 
 use holdback::StopSet;
 use holdback::wire::{Cutter, Dialect, OnMalformed, OnMatch, Options};
-use wire_client::{Recorded, read, recorded};
+use wire_client::{Dice, Recorded, damage, read, recorded};
 
 fn cut(recorded: &Recorded, pieces: &[&[u8]], options: &Options) -> (Vec<u8>, Cutter) {
     let set = StopSet::new(&recorded.stops).unwrap();
@@ -148,17 +148,6 @@ fn names_of_dialects_go_both_ways() {
     );
 }
 
-/// A generator of numbers good enough to break things with.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % sides.max(1)
-    }
-}
-
 /// What a cutter makes of some input: bytes, matches, end, error.
 type Outcome = (Vec<u8>, usize, bool, Option<String>);
 
@@ -171,38 +160,6 @@ fn outcome(dialect: Dialect, stops: &StopSet, options: &Options, pieces: &[&[u8]
     }
     let result = result.and_then(|()| cutter.finish(&mut out));
     (out, cutter.matches().len(), cutter.ended(), result.err().map(|error| error.to_string()))
-}
-
-/// Damages a body: bytes changed, dropped, doubled, blocks swapped in from elsewhere.
-fn damage(body: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
-    let mut bytes = body.to_vec();
-    for _ in 0..=dice.roll(4) {
-        let (at, len) = (dice.roll(bytes.len()), dice.roll(30));
-        let end = (at + len).min(bytes.len());
-        match dice.roll(6) {
-            0 => bytes[at] = b"\"\\{}[],:\n\r \x00\xff\xe4u012"[dice.roll(18)],
-            1 => drop(bytes.drain(at..end)),
-            2 => {
-                let copy = bytes[at..end].to_vec();
-                bytes.splice(at..at, copy);
-            }
-            3 => {
-                let from = dice.roll(other.len());
-                bytes.splice(at..end, other[from..(from + len).min(other.len())].iter().copied());
-            }
-            4 => {
-                let piece: &[u8] =
-                    [&b"\\ud83d"[..], b"\\ude00", b"null", b"\"error\":1,", b"\r", b"Obs", b"END"]
-                        [dice.roll(7)];
-                bytes.splice(at..at, piece.iter().copied());
-            }
-            _ => bytes.truncate(end.max(1)),
-        }
-        if bytes.is_empty() {
-            bytes.push(b'{');
-        }
-    }
-    bytes
 }
 
 #[test]

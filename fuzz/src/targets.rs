@@ -2,18 +2,22 @@
 //!
 //! `core`, `bytes` and `text` compare a stream with the naive twin after every chunk; `decode`
 //! compares the incremental decoder with the standard library; `scope`, `snapshot` and `wire` have
-//! no oracle and check what must hold for any cutting. The bytes are read as a list of stops and a
+//! no oracle and check what must hold for any cutting; `lenient` holds what a client would see of a
+//! cut stream against the stops. The bytes are read as a list of stops and a
 //! text over a few letters, so that nearly every input means something and stops collide all the
 //! time.
 
 #[path = "../../tests/twin/mod.rs"]
 mod twin;
 
+#[path = "lenient.rs"]
+mod lenient;
 #[path = "scope.rs"]
 mod scope;
 #[path = "wire.rs"]
 mod wire;
 
+pub use lenient::lenient;
 pub use scope::{scope, snapshot};
 pub use wire::wire;
 
@@ -33,6 +37,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("scope", scope),
     ("snapshot", snapshot),
     ("wire", wire),
+    ("lenient", lenient),
 ];
 
 /// Letters that collide in every way: ASCII, one Latin-1, CJK that share their first bytes, emoji

@@ -5,9 +5,10 @@ use super::cutter::WireMatch;
 use super::error::Fault;
 use super::event::{Event, Sink};
 use super::frame::{Part, Place};
+use super::json::Span;
 use super::logprobs::COLUMNS;
 use super::options::{OnUnread, Options};
-use super::text_stream::Scratch;
+use super::text_stream::{self, Scratch, TextStream};
 use super::unread::{Holds, Unread, look};
 use crate::set::StopSet;
 use crate::stream::Match;
@@ -55,6 +56,28 @@ impl Context<'_> {
             && !self.set.stops().is_empty()
             && !self.unread.over;
         if fails { Err(Fault::Unread { what }) } else { Ok(()) }
+    }
+
+    /// A text that the upstream says once more, whole, although no stop was found in it: a stop in it
+    /// now is one that was not read.
+    pub(crate) fn check_repeat(&mut self, json: &[u8], text: Span) -> Result<(), Fault> {
+        if self.set.stops().is_empty() || text.is_empty() {
+            return Ok(());
+        }
+        let read = self.scratch.characters;
+        let mut whole =
+            TextStream::new(self.set, &self.options.matching, 0, false, 0).map_err(Fault::Core)?;
+        let raw = text.of(json);
+        let mut step =
+            whole.take(raw, self.scratch).map_err(|what| text_stream::malformed(what, text))?;
+        if step.matched.is_none() {
+            whole.close(&mut step, raw, self.scratch);
+        }
+        self.scratch.characters = read;
+        match step.matched {
+            Some(_) => self.pass_unread(json, "a text that is said again was not read before"),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn record(&mut self, choice: u32, block: Option<u32>, part: Part, found: Match) {

@@ -227,3 +227,46 @@ impl Answer {
         }
     }
 }
+
+/// A generator of numbers good enough to break things with.
+pub(crate) struct Dice(pub u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides.max(1)
+    }
+}
+
+/// Damages a body: bytes changed, dropped, doubled, blocks swapped in from elsewhere.
+pub(crate) fn damage(body: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = body.to_vec();
+    for _ in 0..=dice.roll(4) {
+        let (at, len) = (dice.roll(bytes.len()), dice.roll(30));
+        let end = (at + len).min(bytes.len());
+        match dice.roll(6) {
+            0 => bytes[at] = b"\"\\{}[],:\n\r \x00\xff\xe4u012"[dice.roll(18)],
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let copy = bytes[at..end].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            3 => {
+                let from = dice.roll(other.len());
+                bytes.splice(at..end, other[from..(from + len).min(other.len())].iter().copied());
+            }
+            4 => {
+                let piece: &[u8] =
+                    [&b"\\ud83d"[..], b"\\ude00", b"null", b"\"error\":1,", b"\r", b"Obs", b"END"]
+                        [dice.roll(7)];
+                bytes.splice(at..at, piece.iter().copied());
+            }
+            _ => bytes.truncate(end.max(1)),
+        }
+        if bytes.is_empty() {
+            bytes.push(b'{');
+        }
+    }
+    bytes
+}

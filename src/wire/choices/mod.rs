@@ -312,6 +312,11 @@ impl Choices {
             if let Some(found) = self.take(cx, &frame, state)? {
                 drained |= cx.options.on_match == OnMatch::Drain;
                 self.end(cx, &frame, state, &found);
+            } else if let Some(again) = choice.stop.filter(|_| self.spec.repeats && !whole) {
+                if again.of(event.json).starts_with(b"\"") {
+                    let inside = Span { start: again.start + 1, end: again.end - 1 };
+                    cx.check_repeat(event.json, inside)?;
+                }
             }
             self.recount(state);
         }

@@ -15,7 +15,7 @@ mod finish;
 mod reading;
 mod rewrite;
 
-use self::reading::{ScannedEvent, elements, object, scan};
+use self::reading::{Object, ScannedEvent, elements, object, scan};
 use self::rewrite::{complete, cut_entries, cut_item, cut_list, cut_part};
 use crate::stream::Match;
 use crate::wire::blocks::{Block, Blocks, Key};
@@ -24,7 +24,7 @@ use crate::wire::edit::Edits;
 use crate::wire::error::Fault;
 use crate::wire::event::Event;
 use crate::wire::frame::Part;
-use crate::wire::json::{Cursor, JsonResult, Span, word};
+use crate::wire::json::{Cursor, Span, word};
 use crate::wire::logprobs::Progress;
 use crate::wire::options::{OnError, OnMatch};
 use crate::wire::text;
@@ -135,8 +135,9 @@ impl Engine for Responses {
         if let Some(mut matched) = self.matched.take() {
             let result = self.drained(cx, event, &found, kind, &mut matched);
             self.matched = Some(matched);
-            return result.map_err(Fault::from);
+            return result;
         }
+        check_repeats(cx, event.json, &found, kind, None)?;
         match kind {
             _ if DELTA.contains(&kind) && (!reasoning || cx.options.cut_reasoning) => {
                 return self.delta(cx, event, &found, reasoning);
@@ -256,6 +257,55 @@ impl Engine for Responses {
     fn copy(&self) -> Box<dyn Engine> {
         Box::new(self.clone())
     }
+}
+
+/// The places that say the text again say what was read. What is cut to what left, `cut` and what
+/// stands behind it, needs no look.
+fn check_repeats(
+    cx: &mut Context<'_>,
+    json: &[u8],
+    found: &ScannedEvent,
+    kind: &[u8],
+    cut: Option<&Matched>,
+) -> Result<(), Fault> {
+    let cut = cut.map(|cut| (cut.output as usize, cut.content as usize));
+    let read = |reasoning: bool| !reasoning || cx.options.cut_reasoning;
+    let mut texts = Vec::new();
+    if DONE.contains(&kind) && read(kind == DONE[1]) {
+        texts.extend(found.text);
+    }
+    let mut parts: Vec<Span> = found.part.into_iter().collect();
+    let place = found.output.map_or(usize::MAX, |output| output as usize);
+    let mut items: Vec<(usize, Span)> = found.item.map(|item| (place, item)).into_iter().collect();
+    let mut joined = None;
+    if let Some(response) = found.response {
+        let response = object(json, response)?;
+        joined = response.output_text.filter(|_| cut.is_none());
+        let list = response.list.map_or(Ok(Vec::new()), |list| elements(json, list))?;
+        items.extend(list.into_iter().enumerate());
+    }
+    for (place, item) in items {
+        let Ok(Object { list: Some(list), .. }) = object(json, item) else { continue };
+        let own = elements(json, list)?;
+        let count = match cut {
+            Some((output, content)) if output == place => content,
+            Some((output, _)) if output < place && found.item.is_none() => 0,
+            _ => own.len(),
+        };
+        parts.extend(own.into_iter().take(count));
+    }
+    for part in parts {
+        let Ok(part) = object(json, part) else { continue };
+        let kind = word(json, part.kind);
+        if PART.iter().any(|own| own.as_bytes() == &*kind) && read(*kind == *PART[1].as_bytes()) {
+            texts.extend(part.text);
+        }
+    }
+    // The join of several texts can have a stop that none of them has.
+    if texts.len() == 1 {
+        texts.extend(joined);
+    }
+    texts.into_iter().try_for_each(|text| cx.check_repeat(json, text))
 }
 
 impl Responses {
@@ -481,12 +531,16 @@ impl Responses {
         found: &ScannedEvent,
         kind: &[u8],
         matched: &mut Matched,
-    ) -> JsonResult<()> {
+    ) -> Result<(), Fault> {
         let json = event.json;
-        let place = found.output.map(|output| (output, found.content));
+        // A text that does not say where it belongs is of the first output, as before the match.
+        let of_text = DELTA.contains(&kind) || DONE.contains(&kind);
+        let output = found.output.or(of_text.then_some(0));
+        let place = output.map(|output| (output, found.content));
         let here = place == Some((matched.output, matched.content));
         match kind {
             b"response.completed" | b"response.incomplete" => {
+                check_repeats(cx, json, found, kind, Some(matched))?;
                 if let Some(span) = found.response {
                     let response = object(json, span)?;
                     if let Some(list) = response.list {
@@ -507,7 +561,10 @@ impl Responses {
                     return Ok(());
                 }
             }
-            b"response.failed" | b"response.cancelled" => *cx.ended = true,
+            b"response.failed" | b"response.cancelled" => {
+                check_repeats(cx, json, found, kind, None)?;
+                *cx.ended = true;
+            }
             b"error" => {}
             _ if DONE.contains(&kind) && here => {
                 matched.closed = 1;
@@ -523,13 +580,14 @@ impl Responses {
                 }
             }
             b"response.output_item.done" if found.output == Some(matched.output) => {
+                check_repeats(cx, json, found, kind, Some(matched))?;
                 matched.closed = 3;
                 if let Some(item) = found.item {
                     cut_item(json, item, matched, &mut self.edits)?;
                 }
             }
-            _ if found.output.is_some_and(|output| output >= matched.output) => return Ok(()),
-            _ => {}
+            _ if output.is_some_and(|output| output >= matched.output) => return Ok(()),
+            _ => check_repeats(cx, json, found, kind, None)?,
         }
         self.pass(cx, event, found);
         Ok(())
