@@ -403,7 +403,7 @@ def number_chunks(made: list[Json]) -> None:
     number = 0
     for data in made:
         for choice in data.get("choices") or data.get("candidates") or []:
-            choice["index"] = number
+            choice["index"] = number % 10  # larger ones are written in other ways, too
             number += 1
 
 
