@@ -68,6 +68,8 @@ def compare(case: Case, twin: Any, cutter: wire.Cutter, out: bytes) -> None:
             assert meaning(frame) == (want.name, want.data), f"frame {at}"
     assert len(got) == len(expected)
     assert cutter.ended == twin.ended
+    assert cutter.texts_read == twin.characters
+    assert cutter.frames_unread == 0
     found = [
         (
             m.stop,

@@ -103,6 +103,7 @@ class Lane:
             chunk, self.waiting = chunk[:-1], chunk[-1]
         if echo and not chunk and not self.waiting:
             return echo, None
+        self.characters += len(chunk)
         return echo + self._read(chunk), self.stream.match
 
     def _read(self, chunk: str) -> str:
@@ -561,6 +562,13 @@ class Twin:
                 self.read(frame)
         if not self.cut:
             self.finish()
+
+    @property
+    def characters(self) -> int:
+        """Read as text."""
+        return sum(
+            state.lane(part).characters for state in self.states.values() for part in self.parts()
+        )
 
     def parts(self) -> Iterator[str]:
         yield from ("reasoning", "content") if self.options.cut_reasoning else ("content",)

@@ -16,6 +16,7 @@ class Events:
     def __init__(self, stops: list[str], options: Options) -> None:
         self.stops, self.options = stops, options
         self.lanes: dict[Key, Lane] = {}
+        self.made_lanes: list[Lane] = []
         self.patterns: dict[Key, Frame] = {}
         self.out: list[Frame] = []
         self.matches: list[tuple[str, tuple[int, int], bool, tuple[int, int]]] = []
@@ -34,7 +35,15 @@ class Events:
             self.finish()
 
     def lane(self, key: Key) -> Lane:
-        return self.lanes.setdefault(key, Lane(self.stops, self.options, 0))
+        if key not in self.lanes:
+            self.lanes[key] = Lane(self.stops, self.options, 0)
+            self.made_lanes.append(self.lanes[key])
+        return self.lanes[key]
+
+    @property
+    def characters(self) -> int:
+        """Read as text."""
+        return sum(lane.characters for lane in self.made_lanes)
 
     def record(self, key: Key, lane: Lane, match: Any) -> None:
         self.matches.append((match.stop, key[:2], key[2], lane.span(match)))
