@@ -21,7 +21,7 @@ comma := ,
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: help demo test setup build fmt lint lint-rust lint-python types test-rust test-python test-threads test-integrations test-platforms bench bench-report fuzz crate msrv \
-	dist sdist wheels check-dist test-dist docs clean
+	dist sdist wheels check-dist test-dist release-check docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -135,7 +135,7 @@ test-integrations: $(STAMPS)/integrations $(STAMPS)/build ## the adapters agains
 	  -W error::pytest.PytestUnraisableExceptionWarning tests/integrations # what those packages deprecate is theirs, what is left open may be ours
 
 # Not part of `make test` either: needs root, makes whole systems outside the checkout, takes up to an hour.
-PLATFORM ?= debian arm64
+PLATFORM ?= debian arm64 windows oldest
 test-platforms: ## the suite on platforms that this machine is not: docs/platforms.md (root, Debian; up to an hour)
 	@for one in $(PLATFORM); do tools/platforms/$$one; done
 
@@ -200,6 +200,12 @@ check-dist: $(STAMPS)/dist-tools ## tags, contents, metadata, symbols and size o
 test-dist: $(STAMPS)/dist-tools ## install each file of dist/ into a fresh environment elsewhere and test it there
 	$(call say,Test sdist and wheels)
 	$(PY) tools/test_dist.py
+
+release-check: ## everything that a release does but publish: the files, tried out, and built again from a clone
+	@$(MAKE) --no-print-directory dist
+	$(call say,The sdist once more$(comma) from a clone)
+	$(PY) tools/build_dist.py again
+	@$(MAKE) --no-print-directory test-dist crate
 
 # --- documentation -----------------------------------------------------------------------------------------------------
 
