@@ -2,7 +2,8 @@
 one stable-ABI wheel.
 
 `build_dist.py sdist` stops after the sdist; `build_dist.py wheels FILE` builds from an sdist that
-is there already.
+is there already; `build_dist.py again` builds the sdist of dist/ once more from a clone in another
+place, and fails unless it is the same, byte for byte.
 
 Wheels never come from the checkout: a file that the sdist forgot would be missing on every machine
 that has no wheel. Free-threaded interpreters have no stable ABI before 3.15 and get a wheel each.
@@ -10,10 +11,12 @@ that has no wheel. Free-threaded interpreters have no stable ABI before 3.15 and
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -33,11 +36,44 @@ def maturin(*arguments: str, within: Path) -> None:
     )
 
 
-def build_sdist() -> Path:
+def build_sdist(source: Path = ROOT, place: Path = DIST) -> Path:
     """The sdist, as a path."""
-    maturin("sdist", "--out", str(DIST), within=ROOT)
-    (sdist,) = DIST.glob("*.tar.gz")
+    maturin("sdist", "--out", str(place), within=source)
+    (sdist,) = place.glob("*.tar.gz")
     return sdist
+
+
+def contents(sdist: Path) -> dict[str, str]:
+    """What an sdist says of each of its files, with a hash of the text."""
+    with tarfile.open(sdist) as archive:
+        return {
+            member.name: f"{member.mode:o} {member.mtime:.0f} {member.uid} {member.uname} "
+            + hashlib.sha256(
+                file.read() if (file := archive.extractfile(member)) else b""
+            ).hexdigest()
+            for member in archive
+        }
+
+
+def build_again() -> None:
+    """What anybody builds from the same commit must be what is published: a clone has other times,
+    another path, and nothing that was not committed.
+    """
+    (first,) = DIST.glob("*.tar.gz")
+    with tempfile.TemporaryDirectory() as name:
+        clone = Path(name) / "clone"
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        second = build_sdist(clone, Path(name) / "dist")
+        if first.read_bytes() == second.read_bytes():
+            print(f"{first.name}: the same from a clone")
+            return
+        one, other = contents(first), contents(second)
+        for member in sorted(one.keys() | other.keys()):
+            if one.get(member) != other.get(member):
+                print(
+                    f"{member}: {one.get(member, 'absent')}, from a clone {other.get(member, 'absent')}"
+                )
+    raise SystemExit(f"{first.name} is not what a clone gives; is everything committed?")
 
 
 def unpacked(sdist: Path, place: Path) -> Path:
@@ -75,6 +111,9 @@ def build_wheels(sdist: Path) -> None:
 
 def main() -> int:
     """Build into dist/, from nothing."""
+    if sys.argv[1:] == ["again"]:
+        build_again()
+        return 0
     shutil.rmtree(DIST, ignore_errors=True)
     what, *files = sys.argv[1:] or ["all"]
     sdist = Path(files[0]).resolve() if what == "wheels" else build_sdist()

@@ -8,6 +8,7 @@ What others check better is left to them: `twine check --strict` reads the metad
 from __future__ import annotations
 
 import email
+import json
 import re
 import subprocess
 import sys
@@ -26,6 +27,7 @@ DIST = ROOT / "dist"
 WHEEL_LIMIT, SDIST_LIMIT = 1_500_000, 1_000_000
 
 MODULE = re.compile(r"holdback/_core(\.[\w-]+)?\.(so|pyd)")
+SBOM = re.compile(r"\.dist-info/sboms/[\w.]+\.cyclonedx\.json$")  # maturin writes it
 IN_WHEEL = re.compile(
     r"holdback/[\w/]+\.(py|pyi)|holdback/py\.typed|holdback/data/\w+\.(json|txt)|holdback-[^/]+\.dist-info/.+"
 )
@@ -67,6 +69,7 @@ def wheel_errors(path: Path) -> Iterator[str]:
         metadata = email.message_from_bytes(
             wheel.read(next(n for n in names if n.endswith(".dist-info/METADATA")))
         )
+        yield from sbom_errors([wheel.read(name) for name in names if SBOM.search(name)])
     modules = [name for name in names if MODULE.fullmatch(name)]
     if len(modules) != 1:
         yield f"{len(modules)} compiled modules: {modules}"
@@ -81,6 +84,19 @@ def wheel_errors(path: Path) -> Iterator[str]:
     needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     if needed:
         yield f"depends on {needed}; the package has no run-time dependency"
+
+
+def sbom_errors(found: list[bytes]) -> Iterator[str]:
+    """The list of what is compiled in must be there, and name PyO3 at the locked version."""
+    if len(found) != 1:
+        yield f"{len(found)} lists of what is compiled in (SBOM), not one"
+        return
+    parts = {(part["name"], part["version"]) for part in json.loads(found[0])["components"]}
+    lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
+    locked = set(re.findall(r'^name = "(.+)"\nversion = "(.+)"$', lock, re.MULTILINE))
+    yield from (f"SBOM names {part}, Cargo.lock does not" for part in sorted(parts - locked))
+    if "pyo3" not in {name for name, _ in parts}:
+        yield "SBOM does not name pyo3"
 
 
 def fits(name: str) -> bool:
