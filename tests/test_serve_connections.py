@@ -39,7 +39,7 @@ def chunk(text: str) -> bytes:
 )
 def test_half_a_request_ends(sent: bytes, tmp_path: Path) -> None:
     config = tmp_path / "serve.toml"
-    config.write_text("request_timeout = 0.3\n[upstreams.up]\nurl = 'http://127.0.0.1:1'\n")
+    config.write_text("request_timeout = 1.0\n[upstreams.up]\nurl = 'http://127.0.0.1:1'\n")
     with (
         running("--config", str(config)) as gateway,
         socket.create_connection(("127.0.0.1", gateway.port), DEADLINE) as client,
