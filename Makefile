@@ -16,7 +16,7 @@ STAMPS := $(VENV)/stamps
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check
 
-RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(wildcard build.rs) $(shell find src -name "*.rs")
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml python/holdback/_core.pyi $(wildcard build.rs) $(shell find src -name "*.rs")
 comma := ,
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
