@@ -46,6 +46,7 @@ PATHS = {
     "ollama.generate": "/api/generate",
     "llama.cpp": "/completion",
     "tgi": "/generate",
+    "cohere.chat": "/v2/chat",
 }
 
 
@@ -68,7 +69,8 @@ def request(dialect: str, stops: list[str] | None, *, stream: bool) -> tuple[str
         if dialect.startswith("ollama"):
             body["options"] = {"stop": stops} if stops else {}
         elif stops:
-            body["stop_sequences" if dialect == "anthropic.messages" else "stop"] = stops
+            name = "stop_sequences" if dialect.startswith(("anthropic", "cohere")) else "stop"
+            body[name] = stops
     return path, body
 
 
@@ -84,6 +86,7 @@ def whole_text(dialect: str, body: Any) -> str:
         "ollama.generate": lambda: body["response"],
         "llama.cpp": lambda: body["content"],
         "tgi": lambda: body["generated_text"],
+        "cohere.chat": lambda: body["message"]["content"][0]["text"],
     }[dialect]()
     assert isinstance(text, str)
     return text

@@ -77,11 +77,8 @@ def test_paths(path: str, dialect: str | None) -> None:
 def test_an_error_can_be_read_back(dialect: Dialect, status: int, message: str) -> None:
     spec = DIALECTS[dialect]
     body = spec.error(status, message, "word", "field")
-    assert (
-        message in json.loads(json.dumps(body))["error"].values()
-        if isinstance(body["error"], dict)
-        else body["error"] == message
-    )
+    inner = json.loads(json.dumps(body.get("error", body)))
+    assert message in (inner.values() if isinstance(inner, dict) else [inner])
     assembly = spec.assemble(spec.paths[0], {})
     assembly.add(spec.error_event(status, message or "x", "word"))
     assert assembly.error

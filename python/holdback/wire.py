@@ -31,6 +31,7 @@ Dialect: TypeAlias = Literal[
     "ollama.generate",
     "llama.cpp",
     "tgi",
+    "cohere.chat",
 ]
 """A provider's way of sending an answer."""
 

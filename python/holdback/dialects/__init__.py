@@ -21,6 +21,7 @@ from typing import Any
 from holdback import wire
 from holdback.dialects._spec import Assembly, Large, Spec
 from holdback.dialects.anthropic import ANTHROPIC_MESSAGES
+from holdback.dialects.cohere import COHERE_CHAT
 from holdback.dialects.gemini import GEMINI
 from holdback.dialects.llama_cpp import LLAMA_CPP
 from holdback.dialects.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
@@ -53,6 +54,7 @@ _ALL = (
     OLLAMA_GENERATE,
     LLAMA_CPP,
     TGI,
+    COHERE_CHAT,
 )
 
 DIALECTS: Mapping[Dialect, Spec] = MappingProxyType({spec.name: spec for spec in _ALL})

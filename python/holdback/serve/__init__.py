@@ -1,4 +1,4 @@
-"""A gateway between clients and models: any stops, in any of nine dialects, on upstreams that take
+"""A gateway between clients and models: any stops, in any of ten dialects, on upstreams that take
 few stops or none.
 
 ``holdback serve`` runs it; docs/serve.md is its manual. As an ASGI application under a server of
