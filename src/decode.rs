@@ -2,8 +2,8 @@
 //! chunks.
 //!
 //! A decoder keeps what waits for its other half: up to three bytes of a character, or a high
-//! surrogate of a `str` chunk, never both. Reading a chunk changes nothing: the decoder behind it
-//! is part of the answer, for whoever accepts it.
+//! surrogate of a `str` chunk, never both. Reading a chunk changes nothing: the decoder after it
+//! is part of the answer, for the caller to keep or not.
 //!
 //! Which bytes make one U+FFFD: a maximal prefix of a well-formed sequence, as Unicode recommends,
 //! as `std::str::from_utf8` reports it and as Python's incremental decoder replaces it.
@@ -62,10 +62,10 @@ impl std::error::Error for Fault {}
 pub struct Decoded<T> {
     /// Its characters, with those that it completed.
     pub text: T,
-    /// The decoder behind it.
+    /// The decoder after it.
     pub next: Decoder,
     /// Under [`Errors::Strict`], what ended it. It only counts if no stop ends in `text`: what
-    /// stands behind a match is not looked at.
+    /// stands after a match is not looked at.
     pub fault: Option<Fault>,
 }
 
@@ -123,7 +123,7 @@ impl Decoder {
         decoder
     }
 
-    /// Decodes a chunk of bytes behind whatever waits. The text is borrowed when it is the chunk
+    /// Decodes a chunk of bytes after whatever waits. The text is borrowed when it is the chunk
     /// itself.
     ///
     /// Under [`Errors::Strict`] decoding ends at the first fault.
@@ -180,7 +180,7 @@ impl Decoder {
         Decoded { text: Cow::Owned(text), next, fault: None }
     }
 
-    /// Reads a `str` chunk in units that may hold surrogates, behind whatever waits; gives its
+    /// Reads a `str` chunk in units that may hold surrogates, after whatever waits; gives its
     /// characters.
     ///
     /// Under [`Errors::Strict`] reading ends at the first fault.
@@ -308,7 +308,7 @@ impl Decoder {
             known += joined.text.len();
             decoder = joined.next;
             if lone && known - usize::from(decoder.high == 0) >= count {
-                // The unit only showed that the one before it stays alone; it is not part of that
+                // The unit only showed that the one before it is alone; it is not part of that
                 // character.
                 return read;
             }
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn how_much_of_a_chunk_a_character_took() {
         let start = Decoder::default();
-        // A lone high surrogate, shown alone by the `x` behind it, which is not part of it.
+        // A lone high surrogate, shown alone by the `x` after it, which is not part of it.
         let units = [0xd83d, u32::from('x'), 0xd83d, 0xde00, u32::from('y')];
         let read: Vec<usize> =
             (1..=4).map(|k| start.units_read(units.iter().copied(), k)).collect();

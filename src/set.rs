@@ -115,7 +115,7 @@ impl StopSet {
         &self.0.unreachable
     }
 
-    /// Memory of the compiled form, in bytes: this object and the heap behind it.
+    /// Memory of the compiled form, in bytes: this object and its heap.
     #[must_use]
     pub fn nbytes(&self) -> usize {
         let bytes = self.0.bytes.get().map_or(0, Automaton::heap_bytes);

@@ -159,7 +159,7 @@ impl StopList {
         self.arena.len()
     }
 
-    /// All stops one behind the other.
+    /// All stops one after the other.
     pub(crate) fn arena(&self) -> &[u8] {
         &self.arena
     }

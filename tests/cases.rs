@@ -38,7 +38,7 @@ fn chunk(value: &Value) -> Chunk {
     Chunk::Call(value["call"].as_str().unwrap().to_owned())
 }
 
-/// A literal that is text or bytes, as (UTF-8) bytes; half of a surrogate pair, which only `rest`
+/// A literal that is text or bytes, as (UTF-8) bytes; a lone surrogate, which only `rest`
 /// may have, as U+FFFD.
 fn bytes(value: &Value) -> Vec<u8> {
     match chunk(value) {

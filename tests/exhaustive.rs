@@ -18,7 +18,7 @@ const LONGEST_TEXT: usize = 8;
 
 struct Walk<'a> {
     twin: &'a Twin,
-    /// The twin's answers; a text's place is its letters as bits behind a leading 1.
+    /// The twin's answers; a text's place is its letters as bits after a leading 1.
     answers: Vec<Option<Seen>>,
     text: Vec<u8>,
     /// Where the chunks read so far end.
@@ -28,7 +28,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// `stream` has read all but the letters from `fed` on; the chunk that they begin may end
-    /// behind any next letter.
+    /// after any next letter.
     fn grow(&mut self, stream: &Matcher, emitted: usize, fed: usize) {
         if self.text.len() == LONGEST_TEXT {
             return;

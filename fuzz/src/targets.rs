@@ -111,7 +111,7 @@ fn push_bytes(list: &mut StopList, stop: &[char]) {
     list.push_bytes(&bytes).expect("a stop of the target is valid");
 }
 
-/// Cuts behind every byte whose highest bit is set.
+/// Cuts after every byte whose highest bit is set.
 fn chunks(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|byte| byte & 0x80 != 0)
 }

@@ -72,7 +72,7 @@ impl Alphabet {
         }
     }
 
-    /// Heap bytes behind this alphabet.
+    /// Heap bytes of this alphabet.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.wide.as_ref().map_or(0, |w| {
             size_of::<Wide>() + w.index.len() * 2 + w.pages.len() * size_of::<[u32; PAGE]>()

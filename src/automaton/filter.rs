@@ -83,7 +83,7 @@ impl Filter {
                 low[usize::from(unit & 15)] |= bucket;
                 high[usize::from(unit >> 4)] |= bucket;
             } else {
-                // Behind a short stop anything may follow.
+                // After a short stop anything may follow.
                 for allowed in low.iter_mut().chain(high) {
                     *allowed |= bucket;
                 }
@@ -106,7 +106,7 @@ impl Filter {
         self.find_scalar(text, from)
     }
 
-    /// The first candidate at or behind `from`.
+    /// The first candidate at or after `from`.
     pub(super) fn find_scalar(&self, text: &[u8], from: usize) -> Option<usize> {
         let windows = text.get(from..).unwrap_or(&[]).windows(WIDTH);
         windows

@@ -54,7 +54,7 @@ pub(crate) struct Automaton {
 struct Representative {
     /// Of the nodes that have a dense row, where text nearly always is.
     shallow: Vec<u32>,
-    /// The leaves behind them, ascending, and their stops: a node there has the stop of the first
+    /// The leaves after them, ascending, and their stops: a node there has the stop of the first
     /// leaf below it. To keep a stop for each of a million nodes would cost as much as their links.
     leaves: Vec<u32>,
     stops: Vec<u32>,
@@ -81,7 +81,7 @@ impl Representative {
 
     #[cold]
     fn deep(&self, table: &Table, node: Node) -> u32 {
-        // Found: every path down ends in a leaf.
+        // It is there: every path down ends in a leaf.
         self.leaves.binary_search(&table.leaf_below(node).0).map_or(0, |at| self.stops[at])
     }
 
@@ -109,7 +109,7 @@ pub(crate) enum UnitKind {
 }
 
 impl UnitKind {
-    /// Bytes of the first `count` units of `text`; nothing behind them is looked at.
+    /// Bytes of the first `count` units of `text`; nothing after them is looked at.
     pub(crate) fn prefix_len(self, text: &[u8], count: usize) -> usize {
         match self {
             Self::Bytes => count.min(text.len()),
@@ -157,7 +157,7 @@ impl Automaton {
         };
         let trie = Trie::new(&patterns, &alphabet, true);
         let (dead, inside) = unreachable(&trie, &patterns, tie);
-        // A stop behind the end of another was pruned on the way; one with another inside must be
+        // A stop that goes on after the end of another was pruned on the way; one with another inside must be
         // taken out.
         let mut trie = if inside { trie.without(|i| !dead[i as usize]) } else { trie };
         let (representative, depth_starts) =
@@ -232,7 +232,7 @@ fn unreachable(trie: &Trie, patterns: &Patterns, tie: Tie) -> (Vec<bool>, bool) 
         let below = &trie.order[from as usize..to as usize];
         best[node] = own.unwrap_or(shorter);
         if let Some(own) = own {
-            // Equal stops and longer ones behind this one; the first in order is the stop itself.
+            // Equal stops and longer ones after this one; the first in order is the stop itself.
             for &i in &below[1..] {
                 dead[i as usize] = true;
             }
@@ -296,7 +296,7 @@ mod tests {
         compare(&stops, &[&text, &near, &stops.concat()]);
     }
 
-    /// Both forms give the same node, text and stop behind every unit.
+    /// Both forms give the same node, text and stop after every unit.
     fn compare(stops: &[String], texts: &[&str]) {
         let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
         let compile = |dense_bytes| {

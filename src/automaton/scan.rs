@@ -17,7 +17,7 @@ use crate::stops::StopList;
 
 /// Shorter chunks are walked: setting the filter up costs as much as walking a line.
 pub(crate) const LONG: usize = 96;
-/// A candidate is worth this many units of text; whoever has used up more is walked past.
+/// A candidate is worth this many units of text; where more is used up, text is walked.
 const WORTH: usize = 8;
 /// What a filter may use up at first, and at most save up: it has to pay in every stretch of text.
 const ADVANCE: usize = 64 * WORTH;
@@ -74,12 +74,12 @@ impl Automaton {
         bytes: &[u8],
     ) -> (State, usize) {
         let mut at = 0usize;
-        // Where the filter found its last candidate: whatever begins there or earlier is the
-        // automaton's affair.
+        // Where the filter found its last candidate: what begins there or earlier is left to the
+        // automaton.
         let mut candidate: Option<usize> = None;
         let mut credit = ADVANCE;
         loop {
-            // Until all that is alive begins in this chunk, behind the last candidate, and not long
+            // Until all that is alive begins in this chunk, after the last candidate, and not long
             // ago.
             let from = loop {
                 if state.is_root() {

@@ -2,13 +2,13 @@
 //!
 //! * **Dense rows**, one load a step, for the first nodes in breadth-first order. A list that a
 //!   request brings is dense throughout.
-//! * **The trie itself** with failure links for the nodes behind them, when all rows together would
+//! * **The trie itself** with failure links for the nodes after them, when all rows together would
 //!   exceed [`DENSE_BYTES`]: linear in the list. Breadth-first order puts the shallow nodes, where
 //!   text nearly always is, into the dense part; a step deep in the trie tries the node's children
 //!   and else follows failure links until it is in the dense part again, amortised two moves a
 //!   unit.
 //!
-//! Entries carry [`MATCH`] when the node they lead to ends a stop, so a walk needs no second load
+//! Entries carry `MATCH` when the node they lead to ends a stop, so a walk needs no second load
 //! to find out.
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ const DENSE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Rows one behind the other; an entry is a state, with [`MATCH`] if a stop ends there.
+    /// Rows one after the other; an entry is a state, with [`MATCH`] if a stop ends there.
     dense: Vec<u32>,
     /// Entries in a row: the classes.
     stride: u32,
@@ -55,7 +55,7 @@ impl Deep {
 enum Children {
     Narrow {
         /// For each [`BLOCK`] of nodes, its first child; for each node, how far its first child is
-        /// behind that. At most 63 nodes of at most 256 children stand before a node in its block,
+        /// from there. At most 63 nodes of at most 256 children stand before a node in its block,
         /// so 16 bits are enough.
         base: Vec<u32>,
         behind: Vec<u16>,
@@ -122,7 +122,7 @@ impl Children {
     }
 }
 
-/// A state is where a dense row begins, or, behind the dense part, a node without one: a step is
+/// A state is where a dense row begins, or, after the dense part, a node without one: a step is
 /// then one load and no arithmetic.
 impl Table {
     /// The table of a trie; `ends` says which nodes end a stop (the root never does).
@@ -284,7 +284,7 @@ impl Table {
     }
 }
 
-/// Where the row of `node` begins, or its place behind the dense part.
+/// Where the row of `node` begins, or its place after the dense part.
 fn to_state(node: u32, rows: usize, stride: usize) -> u32 {
     let node = node as usize;
     // Below 2^31: the dense part is bounded, and nodes are numbered below 2^30.

@@ -30,7 +30,7 @@ impl Patterns {
         self.ends.push(u32::try_from(self.classes.len()).unwrap_or(NONE));
     }
 
-    /// Patterns of bytes that lie one behind the other in `arena` and end at `ends`, with their
+    /// Patterns of bytes that lie one after the other in `arena` and end at `ends`, with their
     /// alphabet.
     pub(crate) fn of_bytes(arena: &[u8], ends: &[u32]) -> (Alphabet, Self) {
         let alphabet = Alphabet::new(arena.iter().map(|&byte| u32::from(byte)));
@@ -262,7 +262,7 @@ impl Trie {
     }
 }
 
-/// For each place, and the one behind the last, how many before it are `true`.
+/// For each place, and the one after the last, how many before it are `true`.
 fn ranks(flags: impl Iterator<Item = bool>) -> Vec<u32> {
     let mut ranks = Vec::with_capacity(flags.size_hint().0 + 1);
     let mut rank = 0;

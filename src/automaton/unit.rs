@@ -13,7 +13,7 @@ pub trait CodeUnit: Copy + Send + Sync + 'static {
         None
     }
 
-    /// Whether any of the units is half of a surrogate pair.
+    /// Whether any of the units is a surrogate.
     fn has_surrogate(units: &[Self]) -> bool {
         any(units, |unit| unit.code() & 0xffff_f800 == 0xd800)
     }

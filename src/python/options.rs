@@ -101,7 +101,7 @@ fn include(value: &Bound<'_, PyAny>) -> PyResult<Include> {
     if let Ok(all) = value.cast::<PyBool>() {
         return Ok(all.is_true().into());
     }
-    // `raw`: whether the set can be fed bytes stops is not this option's affair.
+    // `raw`: whether the set can be fed bytes stops is not for this option to say.
     Ok(Include::Only(
         several(value, "include_stop", true, Limits::default().max_stops)?.into_iter().collect(),
     ))

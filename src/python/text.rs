@@ -85,7 +85,7 @@ impl<'a> Chars<'a> {
         }
     }
 
-    /// True when a unit is half of a surrogate pair.
+    /// True when a unit is a surrogate.
     #[inline]
     pub(super) fn has_surrogate(self) -> bool {
         match self {

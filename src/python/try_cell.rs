@@ -47,7 +47,7 @@ impl<T> TryCell<T> {
         }
         // SAFETY: no guard is out, and none can be taken while the collector runs: under the GIL it
         // holds it, and on free-threaded builds it has stopped every thread that is attached, as
-        // whoever enters must be.
+        // every caller of `enter` is.
         Some(look(unsafe { &*self.value.get() }))
     }
 

@@ -46,7 +46,7 @@ pub struct Scope {
     pub atomic: Vec<Vec<u8>>,
 }
 
-/// Regions, and markers kept whole, at the most: they come from whoever runs the server, and are
+/// Regions, and markers kept whole, at the most: they come from the operator of a server, and are
 /// few.
 pub(crate) const MARKERS: usize = 256;
 /// Bytes of all markers of a scope together.

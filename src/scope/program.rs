@@ -64,7 +64,7 @@ const STEPS: u32 = 1 << 14;
 /// No node is that deep.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What the hold rule needs to know of a stop. Patterns behind the stops are openers.
+/// What the hold rule needs to know of a stop. Patterns after the stops are openers.
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     len: u32,
@@ -96,7 +96,7 @@ impl ScopeProgram {
         Ok(Self { kind, closers: closers.collect(), markers, longest, outside })
     }
 
-    /// Heap bytes behind this program.
+    /// Heap bytes of this program.
     pub(crate) fn heap_bytes(&self) -> usize {
         let outside = &self.outside;
         let words = outside.depth_starts.len()

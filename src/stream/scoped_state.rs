@@ -240,7 +240,7 @@ impl ScopedState {
             Some(markers) => self.markers.read(markers, offset, &chunk[..read], hold),
             None => hold,
         };
-        // The border never moves back; `max` says so to whoever doubts it.
+        // The border never moves back; `max` is there for a restored state that lies.
         (self.emit(kind, chunk, offset, read, border.max(emitted_before)), None)
     }
 
@@ -254,7 +254,7 @@ impl ScopedState {
         border: u64,
     ) -> Advance {
         let held_from = offset - self.held_len as u64;
-        // Both fit: the border is at most `held_len + read` units behind the held text's beginning.
+        // Both fit: the border is at most `held_len + read` units after the held text's beginning.
         let emitted = usize::try_from(border - held_from).unwrap_or(usize::MAX);
         let released = emitted.min(self.held_len);
         let passed = emitted - released;

@@ -24,7 +24,7 @@ use crate::stream::prefix;
 use crate::{Match, StopSet};
 
 /// A row is read in pieces of about so many bytes: what has to be decoded stays small, whatever the
-/// row, and behind a stop nothing is.
+/// row, and after a stop nothing is.
 const PIECE: usize = 16 << 10;
 
 /// Units between two looks at the clock.
@@ -83,7 +83,7 @@ enum Source {
 }
 
 impl Source {
-    /// The source behind an object that has one of the interface's methods.
+    /// The source of an object that has one of the interface's methods.
     fn of(texts: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if texts.is_exact_instance_of::<PyList>() || texts.is_exact_instance_of::<PyTuple>() {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Cut {
             };
             let read = before + if self.raw { found.read } else { prefix(piece, found.read).len() };
             let stop = self.matcher.set().get(found.index);
-            // What is emitted ends behind the stop, if it is included, or else in front of it.
+            // What is emitted ends after the stop, if it is included, or else in front of it.
             let kept = if emitted == found.end { read } else { read - stop.len() };
             let end = if self.raw { characters(&text[..read]) } else { found.end };
             let start = end - std::str::from_utf8(stop).map_or(0, characters);
