@@ -154,7 +154,12 @@ impl StopSet {
         }
         // Compiled outside the lock: another thread may do the same, which costs it a moment and
         // nothing else.
-        let program = Arc::new(ScopeProgram::new(&self.0.list, self.0.tie, kind, include, scope)?);
+        let program = Arc::new(ScopeProgram::new(
+            (&self.0.list, self.0.tie, self.0.knobs),
+            kind,
+            include,
+            scope,
+        )?);
         let (ignore_inside, atomic) = (scope.ignore_inside.clone(), scope.atomic.clone());
         let key = ScopeKey { kind, include: include.clone(), ignore_inside, atomic };
         let mut scopes = self.0.scopes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -187,6 +187,70 @@ fn long_case(seed: u64) {
     assert_eq!(twin.find(&text), None, "seed {seed} {:?} {text:?}", twin.stops);
 }
 
+/// The same for streams with scopes, in which a scan goes on after stops that do not count and from
+/// region to region. Armed and disarmed between chunks.
+fn long_scoped_case(seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let letters: Vec<char> = match dice.below(3) {
+        0 => "ab[]".chars().collect(),
+        1 => ('a'..='z').chain(" \n<|>[]".chars()).collect(),
+        _ => "ab语話é😀 []\n".chars().collect(),
+    };
+    let word = |dice: &mut Dice, longest: usize| -> String {
+        (0..=dice.below(longest)).map(|_| letters[dice.below(letters.len())]).collect()
+    };
+    let stops: Vec<String> =
+        (0..=dice.below(4)).map(|_| word(&mut dice, 2) + &word(&mut dice, 6)).collect();
+    let markers = [("[", "]"), ("[[a", "]b"), ("<|", "|>")];
+    let (opener, closer) = markers[dice.below(3)];
+    let scope = holdback::Scope {
+        min_chars: [0, 0, 200, 700][dice.below(4)],
+        ignore_inside: if dice.below(4) > 0 {
+            vec![(opener.into(), closer.into())]
+        } else {
+            Vec::new()
+        },
+        start_inside: false,
+        atomic: if dice.below(2) == 0 { vec![word(&mut dice, 5).into_bytes()] } else { Vec::new() },
+    };
+    let options = StreamOptions {
+        include_stop: (dice.below(4) == 0).into(),
+        scope,
+        ..StreamOptions::default()
+    };
+    let matcher = |no_filter| {
+        let mut list = StopList::new(Limits::default());
+        for stop in &stops {
+            list.push(stop).unwrap();
+        }
+        let knobs = TestKnobs { no_filter, ..TestKnobs::default() };
+        Matcher::text(StopSet::compile_forced(list, Tie::Longest, knobs), &options).ok()
+    };
+    // A stop that is a marker is refused.
+    let (Some(mut fast), Some(mut slow)) = (matcher(false), matcher(true)) else { return };
+    for _ in 0..dice.below(6) {
+        let text: Vec<u32> =
+            (0..dice.below(1500)).map(|_| letters[dice.below(letters.len())].into()).collect();
+        let narrow: Option<Vec<u8>> = text.iter().map(|&c| u8::try_from(c).ok()).collect();
+        let advance = match narrow {
+            Some(narrow) if dice.below(2) == 0 => fast.advance(&narrow),
+            _ => fast.advance(&text),
+        };
+        assert_eq!(advance, slow.advance(&text), "seed {seed} {stops:?} {options:?}");
+        assert_eq!(fast.snapshot(), slow.snapshot(), "seed {seed} {stops:?} {options:?}");
+        if dice.below(3) == 0 {
+            let armed = dice.below(2) == 0;
+            fast.set_armed(armed);
+            slow.set_armed(armed);
+        }
+    }
+}
+
+#[test]
+fn the_start_filter_changes_nothing_with_scopes() {
+    (0..4_000).for_each(long_scoped_case);
+}
+
 #[test]
 fn the_start_filter_changes_nothing() {
     let cases = std::env::var("HOLDBACK_LONG_CASES")

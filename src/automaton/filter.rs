@@ -12,8 +12,6 @@
 //! The vector code needs AVX2, or NEON (16 positions at once), and is chosen at run time.
 //! [`Filter::find_scalar`] is the twin of both: the same tables, one position at a time.
 
-use crate::stops::StopList;
-
 use super::UnitKind;
 
 /// Units of a fingerprint.
@@ -39,10 +37,16 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The filter of a list; `None` where it would not pay.
-    pub(super) fn new(stops: &StopList, kind: UnitKind) -> Option<Self> {
+    pub(super) fn new<'a>(
+        stops: impl ExactSizeIterator<Item = &'a [u8]>,
+        kind: UnitKind,
+    ) -> Option<Self> {
+        if stops.len() == 0 {
+            return None;
+        }
         let mut short: Vec<Vec<u8>> = Vec::new();
         let mut whole: Vec<[u8; WIDTH]> = Vec::new();
-        for stop in stops.iter() {
+        for stop in stops {
             let units: Vec<u8> = kind.units(stop).take(WIDTH).map(narrow).collect();
             match <[u8; WIDTH]>::try_from(units) {
                 Ok(units) => whole.push(units),
@@ -51,7 +55,7 @@ impl Filter {
         }
         whole.sort_unstable();
         whole.dedup();
-        if stops.is_empty() || whole.len() > MOST {
+        if whole.len() > MOST {
             return None;
         }
         let mut filter = Self {
@@ -273,7 +277,7 @@ fn hash(units: [u8; WIDTH]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stops::Limits;
+    use crate::stops::{Limits, StopList};
 
     /// xorshift, so that the texts are the same every time.
     fn noise(seed: &mut u64) -> u64 {
@@ -300,8 +304,8 @@ mod tests {
             for stop in &stops {
                 list.push_bytes(stop).unwrap();
             }
-            let vector = Filter::new(&list, UnitKind::Bytes).unwrap();
-            let scalar = Filter::new(&list, UnitKind::Bytes).unwrap().scalar();
+            let vector = Filter::new(list.iter(), UnitKind::Bytes).unwrap();
+            let scalar = Filter::new(list.iter(), UnitKind::Bytes).unwrap().scalar();
             let mut from = 0;
             while let Some(at) = vector.find(&text, from) {
                 assert_eq!(Some(at), scalar.find(&text, from));
@@ -326,9 +330,9 @@ mod tests {
     fn a_list_too_long_to_filter_has_no_filter() {
         let mut list = StopList::new(Limits::default());
         (0..=MOST).for_each(|i| list.push(&format!("{i:05}")).unwrap());
-        assert!(Filter::new(&list, UnitKind::Characters).is_some());
+        assert!(Filter::new(list.iter(), UnitKind::Characters).is_some());
         (0..=MOST).for_each(|i| list.push(&format!("{:04x}", i + 0x4000)).unwrap());
-        assert!(Filter::new(&list, UnitKind::Characters).is_none());
-        assert!(Filter::new(&StopList::new(Limits::default()), UnitKind::Characters).is_none());
+        assert!(Filter::new(list.iter(), UnitKind::Characters).is_none());
+        assert!(Filter::new([].into_iter(), UnitKind::Characters).is_none());
     }
 }

@@ -25,12 +25,10 @@ mod unit;
 
 pub(crate) use alphabet::Alphabet;
 pub(crate) use ids::{Node, State};
-pub(crate) use scan::LONG;
+pub(crate) use scan::{LONG, Pace, Scanner};
 pub(crate) use table::Table;
 pub(crate) use trie::{NONE, Patterns, Trie, depth};
 pub use unit::CodeUnit;
-
-use std::sync::OnceLock;
 
 use crate::stops::{Limits, StopList, Tie};
 
@@ -41,12 +39,7 @@ pub(crate) struct Automaton {
     table: Table,
     representative: Representative,
     depth_starts: Vec<u32>,
-    /// Where states of depth 2 and of depth 3 begin, for the start filter.
-    depth2: State,
-    depth3: State,
-    /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched
-    /// off.
-    filter: OnceLock<Option<filter::Filter>>,
+    scanner: Scanner,
 }
 
 /// For each node a stop that begins with its string; for a leaf, the stop that ends there.
@@ -133,13 +126,17 @@ impl UnitKind {
 
 impl Automaton {
     /// Compiles markers, every one of which is a legal stop.
-    pub(crate) fn of_markers<'a>(markers: impl Iterator<Item = &'a [u8]>, kind: UnitKind) -> Self {
+    pub(crate) fn of_markers<'a>(
+        markers: impl Iterator<Item = &'a [u8]>,
+        kind: UnitKind,
+        knobs: TestKnobs,
+    ) -> Self {
         let mut list = StopList::new(Limits { max_stops: usize::MAX, max_bytes: usize::MAX });
         for marker in markers {
             let pushed = list.push_bytes(marker);
             debug_assert!(pushed.is_ok(), "markers are validated before");
         }
-        Self::new(&list, kind, Tie::Longest, TestKnobs::default()).0
+        Self::new(&list, kind, Tie::Longest, knobs).0
     }
 
     /// Compiles `stops`; gives the automaton and the indices of unreachable stops, ascending.
@@ -167,14 +164,8 @@ impl Automaton {
         let representative = Representative::new(representative, &leaves, &table);
         let unreachable =
             dead.iter().enumerate().filter_map(|(i, &dead)| dead.then_some(i)).collect();
-        let level =
-            |depth: usize| table.state(Node(depth_starts[depth.min(depth_starts.len() - 1)]));
-        let (depth2, depth3) = (level(2), level(3));
-        let filter = if knobs.no_filter { OnceLock::from(None) } else { OnceLock::new() };
-        (
-            Self { alphabet, table, representative, depth_starts, depth2, depth3, filter },
-            unreachable,
-        )
+        let scanner = Scanner::new(&table, &depth_starts, knobs);
+        (Self { alphabet, table, representative, depth_starts, scanner }, unreachable)
     }
 
     /// Walks `units` from `state` until a stop ends; gives the state there, and how many units were
@@ -182,6 +173,19 @@ impl Automaton {
     #[inline]
     pub(crate) fn walk<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
         self.table.walk(&self.alphabet, state, units)
+    }
+
+    /// The same for long text; `stops` are those that were compiled. Out of line, so that a token does
+    /// not carry its registers.
+    #[inline(never)]
+    pub(crate) fn scan<'a, U: CodeUnit>(
+        &self,
+        stops: impl ExactSizeIterator<Item = &'a [u8]>,
+        kind: UnitKind,
+        state: State,
+        units: &[U],
+    ) -> (State, usize) {
+        self.scanner.scan((&self.table, &self.alphabet), || stops, kind, state, units)
     }
 
     /// How many units `state` stands for.
@@ -201,7 +205,7 @@ impl Automaton {
             + self.table.heap_bytes()
             + self.representative.heap_bytes()
             + self.depth_starts.capacity() * 4
-            + self.filter.get().and_then(Option::as_ref).map_or(0, filter::Filter::heap_bytes)
+            + self.scanner.heap_bytes()
     }
 }
 

@@ -11,9 +11,12 @@
 //! whenever it does.
 #![forbid(unsafe_code)]
 
+use std::sync::OnceLock;
+
+use super::alphabet::Alphabet;
 use super::filter::{Filter, WIDTH, narrow};
-use super::{Automaton, CodeUnit, State, UnitKind};
-use crate::stops::StopList;
+use super::table::Table;
+use super::{CodeUnit, Node, State, TestKnobs, UnitKind};
 
 /// Shorter chunks are walked: setting the filter up costs as much as walking a line.
 pub(crate) const LONG: usize = 96;
@@ -26,20 +29,104 @@ const STRETCH: usize = 16 << 10;
 /// Text that is stored wider than a byte goes through a buffer of this size.
 const BUFFER: usize = 4 << 10;
 
-impl Automaton {
-    /// The same as [`Automaton::walk`], for long text.
-    pub(crate) fn scan<U: CodeUnit>(
+/// What a scan needs beside the table. It is right for any automaton of which a state is the longest
+/// suffix that begins a pattern, pruned or not.
+#[derive(Debug)]
+pub(crate) struct Scanner {
+    /// Where states of depth 2 and of depth 3 begin.
+    depth2: State,
+    depth3: State,
+    /// There is no pattern.
+    empty: bool,
+    /// Made when the first long chunk comes; `None` inside where it would not pay, or is switched
+    /// off.
+    filter: OnceLock<Option<Filter>>,
+}
+
+impl Scanner {
+    pub(crate) fn new(table: &Table, depth_starts: &[u32], knobs: TestKnobs) -> Self {
+        let last = depth_starts.len() - 1;
+        let start = |depth: usize| table.state(Node(depth_starts[depth.min(last)]));
+        let filter = if knobs.no_filter { OnceLock::from(None) } else { OnceLock::new() };
+        // Only the root has a depth then.
+        let empty = depth_starts.len() == 2;
+        Self { depth2: start(2), depth3: start(3), empty, filter }
+    }
+
+    /// The same as [`Table::walk`], for long text. `patterns` are those of the table.
+    pub(crate) fn scan<'a, U: CodeUnit, P>(
         &self,
-        stops: &StopList,
+        (table, alphabet): (&Table, &Alphabet),
+        patterns: impl FnOnce() -> P,
         kind: UnitKind,
+        state: State,
+        units: &[U],
+    ) -> (State, usize)
+    where
+        P: IntoIterator<Item = &'a [u8], IntoIter: ExactSizeIterator>,
+    {
+        if self.empty {
+            return (State::ROOT, units.len());
+        }
+        let filter = self.filter.get_or_init(|| Filter::new(patterns().into_iter(), kind));
+        Scan { table, alphabet, depth2: self.depth2, depth3: self.depth3 }.run(
+            filter.as_ref(),
+            state,
+            units,
+        )
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.filter.get().and_then(Option::as_ref).map_or(0, Filter::heap_bytes)
+    }
+}
+
+/// For walks that go on after a match: which part of the text to scan, and which to walk.
+///
+/// Where matches are dense a scan would set itself up for each of them, so after one a stretch is
+/// walked.
+#[derive(Default)]
+pub(crate) struct Pace {
+    walk_until: usize,
+}
+
+impl Pace {
+    /// The units to read next from `at` on, and whether by a scan.
+    #[inline]
+    pub(crate) fn part<'a, U>(&self, units: &'a [U], at: usize) -> (&'a [U], bool) {
+        let rest = &units[at..];
+        if rest.len() < LONG {
+            return (rest, false);
+        }
+        if at < self.walk_until {
+            return (&units[at..units.len().min(self.walk_until)], false);
+        }
+        (rest, true)
+    }
+
+    /// A match ended before `at`.
+    #[inline]
+    pub(crate) fn matched(&mut self, at: usize) {
+        self.walk_until = at + BUFFER;
+    }
+}
+
+/// One scan.
+#[derive(Clone, Copy)]
+struct Scan<'a> {
+    table: &'a Table,
+    alphabet: &'a Alphabet,
+    depth2: State,
+    depth3: State,
+}
+
+impl Scan<'_> {
+    fn run<U: CodeUnit>(
+        self,
+        filter: Option<&Filter>,
         mut state: State,
         units: &[U],
     ) -> (State, usize) {
-        if self.depth_starts.len() == 2 {
-            // The root is all there is: no stop, nothing to look for.
-            return (State::ROOT, units.len());
-        }
-        let filter = self.filter.get_or_init(|| Filter::new(stops, kind));
         let Some(filter) = filter else { return self.walk_far(state, units) };
         if let Some(bytes) = U::bytes(units) {
             return self.scan_bytes(filter, state, units, bytes);
@@ -60,14 +147,14 @@ impl Automaton {
 
     /// The walk by itself, out of line: a long loop wants all registers.
     #[inline(never)]
-    fn walk_far<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
-        self.walk(state, units)
+    fn walk_far<U: CodeUnit>(self, state: State, units: &[U]) -> (State, usize) {
+        self.table.walk(self.alphabet, state, units)
     }
 
     /// `bytes` are `units` as the filter sees them.
     #[inline(never)]
     fn scan_bytes<U: CodeUnit>(
-        &self,
+        self,
         filter: &Filter,
         mut state: State,
         units: &[U],

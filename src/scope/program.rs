@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Include, Scope};
 use crate::automaton::{
-    Alphabet, Automaton, CodeUnit, NONE, Node, Patterns, State, Table, Trie, UnitKind,
-    compile_patterns, depth,
+    Alphabet, Automaton, CodeUnit, NONE, Node, Patterns, Scanner, State, Table, TestKnobs, Trie,
+    UnitKind, compile_patterns, depth,
 };
 use crate::error::Error;
 use crate::stops::{StopList, Tie};
@@ -26,6 +26,9 @@ pub(crate) struct ScopeProgram {
     pub(crate) closers: Vec<Automaton>,
     /// Finds complete markers that are to be kept whole, and says how much of one has come.
     pub(crate) markers: Option<Automaton>,
+    /// The markers themselves: (opener, closer), and those kept whole.
+    regions: Vec<(Vec<u8>, Vec<u8>)>,
+    atomic: Vec<Vec<u8>>,
     /// Length of the longest stop in units: no hold for stops is longer.
     pub(crate) longest: u64,
 }
@@ -36,6 +39,7 @@ pub(crate) struct Outside {
     alphabet: Alphabet,
     patterns: Patterns,
     table: Table,
+    scanner: Scanner,
     depth_starts: Vec<u32>,
     fail: Vec<u32>,
     /// Sorted patterns, and the range of them that begin with a node's string.
@@ -77,23 +81,56 @@ struct Stop {
 
 impl ScopeProgram {
     pub(crate) fn new(
-        stops: &StopList,
-        tie: Tie,
+        (stops, tie, knobs): (&StopList, Tie, TestKnobs),
         kind: UnitKind,
         include: &Include,
         scope: &Scope,
     ) -> Result<Self, Error> {
         scope.check(stops, kind)?;
         let included = included(stops, include)?;
-        let outside = Outside::new(stops, tie, kind, &included, scope);
+        let outside = Outside::new((stops, tie, knobs), kind, &included, scope);
         let closers = scope
             .ignore_inside
             .iter()
-            .map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), kind));
+            .map(|(_, closer)| Automaton::of_markers([closer.as_slice()].into_iter(), kind, knobs));
         let keep = scope.atomic.iter().map(Vec::as_slice);
-        let markers = (!scope.atomic.is_empty()).then(|| Automaton::of_markers(keep, kind));
+        let markers = (!scope.atomic.is_empty()).then(|| Automaton::of_markers(keep, kind, knobs));
         let longest = outside.stops.iter().map(|stop| u64::from(stop.len)).max().unwrap_or(0);
-        Ok(Self { kind, closers: closers.collect(), markers, longest, outside })
+        let closers = closers.collect();
+        let (regions, atomic) = (scope.ignore_inside.clone(), scope.atomic.clone());
+        Ok(Self { kind, outside, closers, markers, regions, atomic, longest })
+    }
+
+    /// Walks long text until a stop or an opener ends, or inside a region until its closer does;
+    /// gives the state and how many units were read. `stops` is the compiled list.
+    #[inline(never)]
+    pub(crate) fn scan<U: CodeUnit>(
+        &self,
+        stops: &StopList,
+        region: Option<usize>,
+        state: State,
+        units: &[U],
+    ) -> (State, usize) {
+        let Some(region) = region else {
+            return self.outside.scan(stops, &self.regions, self.kind, state, units);
+        };
+        let closer = [self.regions[region].1.as_slice()].into_iter();
+        self.closers[region].scan(closer, self.kind, state, units)
+    }
+
+    /// Walks, or scans if they are `long`, until a marker that is to be kept whole ends.
+    #[inline]
+    pub(crate) fn walk_markers<U: CodeUnit>(
+        &self,
+        markers: &Automaton,
+        state: State,
+        (units, long): (&[U], bool),
+    ) -> (State, usize) {
+        if long {
+            markers.scan(self.atomic.iter().map(Vec::as_slice), self.kind, state, units)
+        } else {
+            markers.walk(state, units)
+        }
     }
 
     /// Heap bytes of this program.
@@ -108,6 +145,7 @@ impl ScopeProgram {
         outside.alphabet.heap_bytes()
             + outside.patterns.heap_bytes()
             + outside.table.heap_bytes()
+            + outside.scanner.heap_bytes()
             + words * 4
             + others
     }
@@ -133,7 +171,12 @@ fn included(stops: &StopList, include: &Include) -> Result<Vec<bool>, Error> {
 }
 
 impl Outside {
-    fn new(list: &StopList, tie: Tie, kind: UnitKind, included: &[bool], scope: &Scope) -> Self {
+    fn new(
+        (list, tie, knobs): (&StopList, Tie, TestKnobs),
+        kind: UnitKind,
+        included: &[bool],
+        scope: &Scope,
+    ) -> Self {
         let openers = scope.ignore_inside.iter().map(|(opener, _)| opener.as_slice());
         let all: Vec<&[u8]> = list.iter().chain(openers).collect();
         let bytes = all.iter().map(|p| p.len()).sum();
@@ -150,6 +193,7 @@ impl Outside {
         let table = Table::new(trie, &alphabet, None, |n| {
             best[n as usize] != NONE || opener[n as usize] != NONE
         });
+        let scanner = Scanner::new(&table, &depth_starts, knobs);
         let mut longest_below = vec![0; fail.len()];
         for node in (0..fail.len()).rev() {
             let (from, to) = range[node];
@@ -172,6 +216,7 @@ impl Outside {
             alphabet,
             patterns,
             table,
+            scanner,
             depth_starts,
             fail,
             order,
@@ -199,6 +244,22 @@ impl Outside {
     #[inline]
     pub(crate) fn walk<U: CodeUnit>(&self, state: State, units: &[U]) -> (State, usize) {
         self.table.walk(&self.alphabet, state, units)
+    }
+
+    /// The same for long text; `stops` and the openers of `regions` are the patterns.
+    fn scan<U: CodeUnit>(
+        &self,
+        stops: &StopList,
+        regions: &[(Vec<u8>, Vec<u8>)],
+        kind: UnitKind,
+        state: State,
+        units: &[U],
+    ) -> (State, usize) {
+        let patterns = || -> Vec<&[u8]> {
+            let openers = regions.iter().map(|(opener, _)| opener.as_slice());
+            stops.iter().chain(openers).collect()
+        };
+        self.scanner.scan((&self.table, &self.alphabet), patterns, kind, state, units)
     }
 
     /// The node that a state stands for.

@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::automaton::{Automaton, CodeUnit, State};
+use crate::automaton::{Automaton, CodeUnit, Pace, State};
+use crate::scope::ScopeProgram;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MarkerTracker {
@@ -24,17 +25,19 @@ impl MarkerTracker {
     /// Gives where held text begins.
     pub(super) fn read<U: CodeUnit>(
         &mut self,
+        program: &ScopeProgram,
         markers: &Automaton,
         offset: u64,
         units: &[U],
         hold: u64,
     ) -> u64 {
-        let mut at = 0;
+        let (mut at, mut pace) = (0, Pace::default());
         while at < units.len() {
-            let (state, read) = markers.walk(self.state, &units[at..]);
+            let (state, read) = program.walk_markers(markers, self.state, pace.part(units, at));
             at += read;
             self.state = state;
             if state.is_match() {
+                pace.matched(at);
                 self.state = State::ROOT;
                 let end = offset + at as u64;
                 if end > hold {

@@ -42,7 +42,7 @@ impl Plain {
         if chunk.len() < LONG {
             automaton.walk(state, chunk)
         } else {
-            automaton.scan(set.stops(), self.kind, state, chunk)
+            automaton.scan(set.stops().iter(), self.kind, state, chunk)
         }
     }
 

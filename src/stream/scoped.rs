@@ -77,18 +77,18 @@ impl Machine for Scoped {
         self.state.released()
     }
 
-    fn advance_unmatched<U: CodeUnit>(&mut self, _: &StopSet, chunk: &[U]) -> Option<Advance> {
-        self.state.advance_unmatched(&self.program, chunk)
+    fn advance_unmatched<U: CodeUnit>(&mut self, set: &StopSet, chunk: &[U]) -> Option<Advance> {
+        self.state.advance_unmatched((&self.program, set.stops()), chunk)
     }
 
     fn advance_in_slices<U: CodeUnit, E>(
         &mut self,
-        _: &StopSet,
+        set: &StopSet,
         chunk: &[U],
         slice: usize,
         pause: impl FnMut() -> Result<(), E>,
     ) -> Result<(Advance, Option<Match>), E> {
-        self.state.advance_in_slices(&self.program, chunk, slice, pause)
+        self.state.advance_in_slices((&self.program, set.stops()), chunk, slice, pause)
     }
 
     fn flush(&mut self) {

@@ -10,9 +10,12 @@
 use super::markers::MarkerTracker;
 use super::progress::Progress;
 use super::{Advance, Match, ScopedSnapshot};
-use crate::automaton::{CodeUnit, State, UnitKind};
+use crate::automaton::{CodeUnit, Pace, State, UnitKind};
 use crate::scope::{Hold, Scope, ScopeProgram};
 use crate::stops::StopList;
+
+/// What a state walks: a program, and the stops that it was compiled from.
+type Compiled<'a> = (&'a ScopeProgram, &'a StopList);
 
 /// When stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,18 +129,28 @@ impl ScopedState {
     }
 
     /// Reads units until a stop fires; gives it and how many were read.
-    fn read<U: CodeUnit>(&mut self, program: &ScopeProgram, units: &[U]) -> (Option<usize>, usize) {
-        let mut at = 0;
+    fn read<U: CodeUnit>(
+        &mut self,
+        (program, stops): Compiled<'_>,
+        units: &[U],
+    ) -> (Option<usize>, usize) {
+        let (mut at, mut pace) = (0, Pace::default());
         loop {
-            let walked = match self.region {
-                None => program.outside.walk(self.state, &units[at..]),
-                Some(region) => program.closers[region].walk(self.state, &units[at..]),
+            let (part, long) = pace.part(units, at);
+            let (state, read) = match self.region {
+                _ if long => program.scan(stops, self.region, self.state, part),
+                None => program.outside.walk(self.state, part),
+                Some(region) => program.closers[region].walk(self.state, part),
             };
-            at += walked.1;
-            self.state = walked.0.resting();
-            if !walked.0.is_match() {
-                return (None, at);
+            at += read;
+            self.state = state.resting();
+            if !state.is_match() {
+                if at == units.len() {
+                    return (None, at);
+                }
+                continue;
             }
+            pace.matched(at);
             if self.region.is_some() {
                 self.region = None;
                 self.state = State::ROOT;
@@ -160,28 +173,28 @@ impl ScopedState {
     #[inline]
     pub(super) fn advance_unmatched<U: CodeUnit>(
         &mut self,
-        program: &ScopeProgram,
+        compiled: Compiled<'_>,
         chunk: &[U],
     ) -> Option<Advance> {
         let before = (self.state, self.region);
-        let (found, read) = self.read(program, chunk);
+        let (found, read) = self.read(compiled, chunk);
         if found.is_some() {
             (self.state, self.region) = before;
             return None;
         }
-        if self.state.is_root() && self.held_len == 0 && program.markers.is_none() {
+        if self.state.is_root() && self.held_len == 0 && compiled.0.markers.is_none() {
             // Nothing was held and nothing is: the common token.
             self.progress.seen += read as u64;
             self.progress.chunks += 1;
             return Some(Advance { released: 0, passed: read });
         }
-        Some(self.settle(program, chunk, None, read).0)
+        Some(self.settle(compiled.0, chunk, None, read).0)
     }
 
     /// The same in slices, with `pause` between them; what it refuses leaves the state as it was.
     pub(super) fn advance_in_slices<U: CodeUnit, E>(
         &mut self,
-        program: &ScopeProgram,
+        compiled: Compiled<'_>,
         chunk: &[U],
         slice: usize,
         mut pause: impl FnMut() -> Result<(), E>,
@@ -197,7 +210,7 @@ impl ScopedState {
             }
             // Offsets of ends are counted from `seen`.
             self.progress.seen = before.2 + read as u64;
-            let (stop, count) = self.read(program, part);
+            let (stop, count) = self.read(compiled, part);
             read += count;
             found = stop;
             if found.is_some() {
@@ -205,7 +218,7 @@ impl ScopedState {
             }
         }
         self.progress.seen = before.2;
-        Ok(self.settle(program, chunk, found, read))
+        Ok(self.settle(compiled.0, chunk, found, read))
     }
 
     /// Counts what was read and decides what may go out.
@@ -237,7 +250,7 @@ impl ScopedState {
         self.progress.pass(read, window.into());
         let hold = self.progress.seen - self.stop_hold(program);
         let border = match &program.markers {
-            Some(markers) => self.markers.read(markers, offset, &chunk[..read], hold),
+            Some(markers) => self.markers.read(program, markers, offset, &chunk[..read], hold),
             None => hold,
         };
         // The border never moves back; `max` is there for a restored state that lies.
