@@ -495,7 +495,8 @@ class Cohere(Events):
             self.flush()
         elif self.matched and kind.startswith(("tool-", "citation-")):
             return
-        self.put(frame, data)
+        # A reason that was the right one may have been written in another spelling.
+        self.put(frame, data, kind == "message-end" and bool(self.matched))
 
     def field(self) -> Json:
         name = self.options.stop_field
