@@ -134,7 +134,6 @@
 mod automaton;
 mod decode;
 mod error;
-#[allow(dead_code, unused_imports, reason = "streams come next")]
 mod pattern;
 #[cfg(feature = "python")]
 mod python;
@@ -149,7 +148,7 @@ pub use decode::{Errors, Fault};
 pub use error::Error;
 pub use pattern::{Pattern, PatternOptions};
 pub use scope::{Include, Scope};
-pub use set::StopSet;
+pub use set::{Stop, StopSet};
 pub use stops::{Limits, StopList, Tie};
 pub use stream::{ByteStream, Match, Stream, StreamOptions};
 
@@ -159,7 +158,8 @@ pub mod raw {
     pub use crate::automaton::{CodeUnit, TestKnobs};
     pub use crate::decode::{Decoded, Decoder};
     pub use crate::stream::{
-        Advance, End, Held, Matcher, Place, Reader, ScopedSnapshot, Snapshot, Step,
+        Advance, End, Held, Matcher, PatternedSnapshot, Place, Reader, ScopedSnapshot, Snapshot,
+        Step,
     };
 }
 

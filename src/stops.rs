@@ -85,6 +85,16 @@ impl StopList {
         Ok(())
     }
 
+    /// Appends a stop that is no literal and stands here with the text that it was given.
+    pub(crate) fn push_other(&mut self, text: &[u8], is_text: bool) -> Result<(), Error> {
+        self.append(text)?;
+        if !is_text {
+            self.first_bytes.get_or_insert(self.ends.len() - 1);
+        }
+        self.ascii = false;
+        Ok(())
+    }
+
     fn append(&mut self, stop: &[u8]) -> Result<(), Error> {
         let index = self.ends.len();
         if stop.is_empty() {

@@ -10,8 +10,8 @@
 
 use std::collections::HashMap;
 
-use super::classes::{Classes, spend};
-use super::nfa::{Nfa, NodeId, SIDES, Side};
+use super::classes::spend;
+use super::nfa::{NodeId, SIDES, Side};
 use super::subsets::{Exhausted, Set, Subsets};
 use crate::stops::Tie;
 
@@ -495,13 +495,4 @@ impl<'s, 'a> Pairs<'s, 'a> {
         self.found.push(pair);
         Ok(number)
     }
-}
-
-/// Builds the automaton of `nfa` over its classes.
-pub(super) fn classes_of(
-    nfa: &Nfa,
-    bytes: bool,
-    work: &mut usize,
-) -> Option<(Classes, Vec<Vec<u16>>)> {
-    Classes::new(&nfa.sets, bytes, work)
 }

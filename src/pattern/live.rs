@@ -41,7 +41,7 @@ pub(crate) struct Live {
     /// With stops that are held for a limited time: where held text begins, after each unit.
     pub(crate) border: u64,
     /// How long the list may become before equal states are looked for.
-    due: usize,
+    pub(crate) due: usize,
 }
 
 /// The shortest list that is worth looking through for equal states.

@@ -18,6 +18,7 @@ mod subsets;
 mod syntax;
 #[cfg(test)]
 mod tests;
+#[allow(dead_code, reason = "what scopes and filters are built on; tested by itself")]
 mod words;
 
 use std::collections::HashMap;
@@ -33,11 +34,13 @@ pub(crate) use nfa::Side;
 use nfa::{Builder, Source};
 use subsets::Subsets;
 use syntax::Refusal;
-pub(crate) use words::Words;
 
 use crate::automaton::{CodeUnit, UnitKind};
 use crate::error::Error;
 use crate::stops::Tie;
+
+/// No set of patterns is compiled beyond this.
+pub(crate) const MOST_STATES: usize = 1 << 16;
 
 /// Units for which a stop may hold text at the most.
 pub(crate) const MAX_HOLD: u32 = 1 << 20;
@@ -109,6 +112,11 @@ impl Pattern {
             Ok(text) if self.is_text => syntax::parse_text(text, ignore_case),
             _ => syntax::parse_bytes(&self.text, ignore_case),
         }
+    }
+
+    /// Whether it has `\b`.
+    pub(crate) fn has_word_look(&self) -> bool {
+        self.hir().is_ok_and(|hir| hir.properties().look_set().contains_word())
     }
 
     /// The pattern as it was given, as (UTF-8) bytes.
@@ -209,6 +217,18 @@ impl Compiled {
         }
         let memo = Memo::default();
         Ok(Self { classes, sides, firsts, tie, limits, begins, begins_class, memo })
+    }
+
+    /// A short text after which `stop`, which has no bound, may stay uncertain without end.
+    pub(crate) fn endless_after(&self, stop: u32) -> String {
+        let letter = |class: u16| {
+            let letters = (b'a'..=b'z').chain(b' '..=b'~').chain(0..=127).map(u32::from);
+            let found = letters
+                .filter_map(char::from_u32)
+                .find(|&c| self.classes.class(u32::from(c)) == usize::from(class));
+            found.unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        self.firsts.endless_after(stop).into_iter().map(letter).collect()
     }
 
     /// What a look sees of a class.

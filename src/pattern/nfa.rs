@@ -55,7 +55,7 @@ pub(crate) enum Side {
 pub(super) const SIDES: usize = 4;
 
 impl Side {
-    pub(super) const ALL: [Self; SIDES] = [Self::Other, Self::Newline, Self::Word, Self::Edge];
+    pub(crate) const ALL: [Self; SIDES] = [Self::Other, Self::Newline, Self::Word, Self::Edge];
 }
 
 impl Look {

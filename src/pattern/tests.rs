@@ -539,3 +539,47 @@ fn bounds_and_limits() {
         assert!(refused.is_err() || large.contains("900"), "{large}");
     }
 }
+
+/// All words, wherever one begins and ends, as lists of the stops that end there.
+#[test]
+fn words_are_all_occurrences() {
+    let mut ended = 0;
+    for seed in 0..400 {
+        let mut dice = Dice(seed * 0x9e37_79b9 + 7);
+        let trees: Vec<Tree> =
+            (0..=dice.below(3)).map(|_| random_tree(&mut dice, 0, true)).collect();
+        let patterns: Result<Vec<Pattern>, Error> = trees
+            .iter()
+            .map(|tree| Pattern::new(&tree.write(), PatternOptions::default()))
+            .collect();
+        let Ok(patterns) = patterns else { continue };
+        let nfa = build(patterns.iter().map(Stop::Pattern), UnitKind::Characters, 4096);
+        let nfa = nfa.unwrap().unwrap();
+        let (classes, members) = Classes::new(&nfa.sets, false, &mut 1_000_000).unwrap();
+        let mut subsets = Subsets::new(&nfa, &classes, members, 1_000_000);
+        let words = words::Words::new(&mut subsets, 4096).unwrap();
+        let side = |c: Option<&char>| {
+            c.map_or(Side::Edge, |&c| subsets.sides[classes.class(u32::from(c))])
+        };
+        let twin = Twin { trees, tie: Tie::Longest };
+        for _ in 0..10 {
+            let text: Vec<char> =
+                (0..1 + dice.below(7)).map(|_| ['a', 'b', ' ', '\n'][dice.below(4)]).collect();
+            for start in 0..text.len() {
+                let mut state = words.start(side(start.checked_sub(1).map(|at| &text[at])));
+                for end in start + 1..=text.len() {
+                    state = words.step(state, classes.class(u32::from(text[end - 1])));
+                    let mut stops = words.ended(state).to_vec();
+                    stops.extend(words.ended_before(state, side(text.get(end))));
+                    stops.sort_unstable();
+                    let all = twin.ending(&text, end).into_iter();
+                    let there: Vec<u32> =
+                        all.filter(|f| f.0 == start).map(|f| f.1 as u32).collect();
+                    assert_eq!(stops, there, "seed {seed} {:?} {text:?}", twin.trees);
+                    ended += there.len();
+                }
+            }
+        }
+    }
+    assert!(ended > 1_000, "{ended}");
+}

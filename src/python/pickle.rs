@@ -60,6 +60,8 @@ impl<'py> Pickled<'py> {
             reader.matcher().snapshot();
         let (window, scoped) = match place {
             Place::Plain(window) => (window, None),
+            // The binding makes no set with patterns.
+            Place::Patterned(_) => (Vec::new(), None),
             Place::Scoped(scoped) => {
                 let ScopedSnapshot { window, region, armed_after, floor, partial, whole, held } =
                     scoped;

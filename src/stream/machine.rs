@@ -1,7 +1,8 @@
 //! What a machine is: the part of a stream that knows which stop ends where and what to hold back.
 //!
 //! A stream has one machine, chosen when it is made by what it needs: [`Plain`](super::plain) has a
-//! state number and nothing else, [`Scoped`](super::scoped) a buffer and two automata. Another one
+//! state number and nothing else, [`Scoped`](super::scoped) a buffer and two automata,
+//! [`Patterned`](super::patterned) a list of candidates. Another one
 //! is another file, another arm of [`Engine`](super::matcher::Engine), and another arm of
 //! [`Place`](super::Place); streams of the others do not pay for it.
 #![forbid(unsafe_code)]
@@ -47,6 +48,12 @@ pub(super) trait Machine: Sized {
         slice: usize,
         pause: impl FnMut() -> Result<(), E>,
     ) -> Result<(Advance, Option<Match>), E>;
+
+    /// The match that the end of a text completes, if it does, with the number of held units that
+    /// are released in front of it.
+    fn end_of_text(&mut self) -> Option<(usize, Match)> {
+        None
+    }
 
     /// Ends a text: all that is held is released, and what comes next is matched afresh.
     fn flush(&mut self);

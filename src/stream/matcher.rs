@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 
 use super::machine::Machine;
+use super::patterned::Patterned;
 use super::plain::Plain;
 use super::scoped::Scoped;
 use super::{Advance, Match, StreamOptions};
@@ -29,6 +30,7 @@ pub struct Matcher {
 pub(super) enum Engine {
     Plain(Plain),
     Scoped(Box<Scoped>),
+    Patterned(Box<Patterned>),
 }
 
 /// The same method of whichever machine there is.
@@ -37,6 +39,7 @@ macro_rules! each {
         match $engine {
             Engine::Plain($machine) => $call,
             Engine::Scoped($machine) => $call,
+            Engine::Patterned($machine) => $call,
         }
     };
 }
@@ -73,7 +76,9 @@ impl Matcher {
         // would have taken out.
         let straddles = *include_stop == Include::All && !set.unreachable().is_empty();
         let plain = scope.is_default() && !matches!(include_stop, Include::Only(_)) && !straddles;
-        let engine = if plain {
+        let engine = if set.has_patterns() {
+            Engine::Patterned(Box::new(Patterned::new(&set, kind, include_stop, scope)?))
+        } else if plain {
             Engine::Plain(Plain::new(kind, *include_stop == Include::All))
         } else {
             Engine::Scoped(Box::new(Scoped::new(&set, kind, include_stop, scope)?))
@@ -87,6 +92,7 @@ impl Matcher {
         let kind = match &self.engine {
             Engine::Plain(plain) => plain.kind,
             Engine::Scoped(scoped) => scoped.kind(),
+            Engine::Patterned(patterned) => patterned.kind,
         };
         kind == UnitKind::Bytes
     }
@@ -205,6 +211,17 @@ impl Matcher {
         self.advance(&[unit])
     }
 
+    /// The end of the text is known: if it completes a stop (a look at the end of a pattern waits
+    /// for what follows), gives how many of the units held are released in front of it.
+    pub fn end_of_text(&mut self) -> Option<usize> {
+        if self.matched.is_some() {
+            return None;
+        }
+        let (released, found) = each!(&mut self.engine, machine => machine.end_of_text())?;
+        self.matched = Some(Box::new(found));
+        Some(released)
+    }
+
     /// Ends the text: everything held is released; gives how many units, to be asked for by
     /// [`Matcher::released`]. What the caller feeds after it is matched afresh.
     #[must_use = "what is released must go out"]
@@ -221,7 +238,7 @@ impl Matcher {
     }
 
     /// From the next unit on stops count, or do not, until the next call. After a match this does
-    /// nothing.
+    /// nothing, and neither does it in a stream of a set with patterns, which is always armed.
     pub fn set_armed(&mut self, armed: bool) {
         if self.matched.is_some() {
             return;

@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod chunk_index;
+mod held_text;
 mod machine;
 mod markers;
 mod matcher;
+mod patterned;
 mod plain;
 mod progress;
 mod reader;
@@ -21,7 +23,7 @@ pub use matcher::{Held, Matcher};
 #[cfg(feature = "python")]
 pub(crate) use reader::prefix;
 pub use reader::{End, Reader, Step};
-pub use snapshot::{Place, ScopedSnapshot, Snapshot};
+pub use snapshot::{PatternedSnapshot, Place, ScopedSnapshot, Snapshot};
 pub use text::{ByteStream, Stream};
 
 use crate::decode::Errors;
@@ -54,8 +56,11 @@ pub struct Match {
     /// The chunk that brought its last one.
     pub end_chunk: u64,
     /// Units of chunk `end_chunk` up to and with the stop's last one; what follows in that chunk
-    /// was not looked at.
+    /// was not looked at. 0 if the chunk only brought the character that decided.
     pub read: usize,
+    /// How much of the text was emitted: `end` if the stop is emitted itself, else `start`, or more
+    /// if a pattern's `max_hold` let text go.
+    pub cut: u64,
 }
 
 impl Match {
@@ -69,7 +74,8 @@ impl Match {
         chunks: std::ops::RangeInclusive<u64>,
     ) -> Self {
         let (start_chunk, end_chunk) = chunks.into_inner();
-        Self { index, start: span.start, end: span.end, start_chunk, end_chunk, read: 0 }
+        let (start, end) = (span.start, span.end);
+        Self { index, start, end, start_chunk, end_chunk, read: 0, cut: start }
     }
 }
 

@@ -70,7 +70,8 @@ impl Plain {
         }
         let held = self.hold(automaton, self.state);
         let depth = automaton.depth(state.resting());
-        let found = self.progress.end(automaton.stop(state), depth.into(), read);
+        let mut found = self.progress.end(automaton.stop(state), depth.into(), read);
+        found.cut = if self.include_stop { found.end } else { found.start };
         self.state = State::ROOT;
         let emitted = held + read - if self.include_stop { 0 } else { depth as usize };
         (Advance::of(emitted, held), Some(found))

@@ -34,6 +34,6 @@ impl Progress {
         self.chunks += 1;
         let start = self.seen - len;
         let start_chunk = if start >= offset { chunk } else { self.index.chunk_of(start) };
-        Match { index, start, end: self.seen, start_chunk, end_chunk: chunk, read }
+        Match { index, start, end: self.seen, start_chunk, end_chunk: chunk, read, cut: start }
     }
 }

@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 
 use super::{Advance, Held, Match, Matcher, Snapshot, StreamOptions};
-use crate::automaton::CodeUnit;
+use crate::automaton::{CodeUnit, UnitKind};
 use crate::decode::{Decoded, Decoder, Errors, Fault, REPLACEMENT};
 use crate::error::Error;
 use crate::set::StopSet;
@@ -56,7 +56,7 @@ pub struct End {
     pub text: Vec<u8>,
     /// The same in units.
     pub count: usize,
-    /// A stop ended in the U+FFFD of an unfinished character.
+    /// A stop ended in the U+FFFD of an unfinished character, or the end of the text completed one.
     pub matched: bool,
 }
 
@@ -229,6 +229,13 @@ impl Reader {
             if matched {
                 return Ok(End { text, count, matched });
             }
+        }
+        let held = self.matcher.held_len();
+        if let Some(released) = self.matcher.end_of_text() {
+            count -= held - released;
+            let kind = if self.raw { UnitKind::Bytes } else { UnitKind::Characters };
+            text.truncate(kind.prefix_len(&text, count));
+            return Ok(End { text, count, matched: true });
         }
         let _ = self.matcher.flush();
         Ok(End { text, count, matched: false })

@@ -232,9 +232,9 @@ impl ScopedState {
         let (kind, offset) = (program.kind, self.progress.seen);
         let emitted_before = offset - self.held_len as u64;
         if let Some(stop) = found {
-            let found = self.progress.end(stop, program.outside.stop_len(stop), read);
-            let cut = if program.outside.is_included(stop) { found.end } else { found.start };
-            let advance = self.emit(kind, chunk, offset, read, cut.max(emitted_before));
+            let mut found = self.progress.end(stop, program.outside.stop_len(stop), read);
+            found.cut = if program.outside.is_included(stop) { found.end } else { found.start };
+            let advance = self.emit(kind, chunk, offset, read, found.cut.max(emitted_before));
             // What is still held is the stop.
             self.held.clear();
             self.held_len = 0;

@@ -34,6 +34,8 @@ pub enum Place {
     Plain(Vec<u8>),
     /// The same for a stream with scopes.
     Scoped(ScopedSnapshot),
+    /// The same for a stream of a set with patterns.
+    Patterned(PatternedSnapshot),
 }
 
 /// The state of a stream with scopes.
@@ -55,6 +57,24 @@ pub struct ScopedSnapshot {
     pub held: Vec<u8>,
 }
 
+/// The state of a stream of a set with patterns. Numbers of states are those of this version of the
+/// crate; one that is none is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternedSnapshot {
+    /// Where a stop may have begun: offset, chunk, and state.
+    pub candidates: Vec<(u64, u64, u32)>,
+    /// What a look would see before the next unit.
+    pub before: u8,
+    /// With `max_hold`: where held text begins.
+    pub border: u64,
+    /// The held text.
+    pub held: Vec<u8>,
+    /// The chunk that brought the last unit.
+    pub last_chunk: u64,
+    /// The number of states of the compiled set.
+    pub states: usize,
+}
+
 /// Far beyond any stream, and far from where counters would overflow.
 const COUNTABLE: u64 = 1 << 62;
 
@@ -65,6 +85,7 @@ impl Matcher {
         let (progress, place) = match &self.engine {
             Engine::Plain(machine) => (machine.progress(), machine.place(&self.set)),
             Engine::Scoped(machine) => (machine.progress(), machine.place(&self.set)),
+            Engine::Patterned(machine) => (machine.progress(), machine.place(&self.set)),
         };
         Snapshot {
             seen: progress.seen,
@@ -105,6 +126,9 @@ impl Matcher {
             Engine::Plain(machine) => Engine::Plain(machine.at(&self.set, place, progress)?),
             Engine::Scoped(machine) => {
                 Engine::Scoped(Box::new(machine.at(&self.set, place, progress)?))
+            }
+            Engine::Patterned(machine) => {
+                Engine::Patterned(Box::new(machine.at(&self.set, place, progress)?))
             }
         };
         self.matched = matched.map(Box::new);

@@ -280,6 +280,7 @@ impl TextStream {
     fn shifted(&self, mut found: Match) -> Match {
         found.start += self.skipped;
         found.end += self.skipped;
+        found.cut += self.skipped;
         found
     }
 }
