@@ -564,7 +564,7 @@ fn words_are_all_occurrences() {
         let twin = Twin { trees, tie: Tie::Longest };
         for _ in 0..10 {
             let text: Vec<char> =
-                (0..1 + dice.below(7)).map(|_| ['a', 'b', ' ', '\n'][dice.below(4)]).collect();
+                (0..=dice.below(7)).map(|_| ['a', 'b', ' ', '\n'][dice.below(4)]).collect();
             for start in 0..text.len() {
                 let mut state = words.start(side(start.checked_sub(1).map(|at| &text[at])));
                 for end in start + 1..=text.len() {

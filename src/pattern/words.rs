@@ -191,8 +191,8 @@ impl Search<'_, '_> {
             }
         }
         let ending = |state: usize| {
-            ends[state] != 0
-                || late.get(state * SIDES..).is_some_and(|l| l[..SIDES].iter().any(|&l| l != 0))
+            let late = late.get(state * SIDES..(state + 1) * SIDES).unwrap_or(&[]);
+            ends[state] != 0 || late.iter().any(|&list| list != 0)
         };
         let mut alive: Vec<bool> = (0..states).map(ending).collect();
         let mut todo: Vec<usize> = (0..states).filter(|&state| alive[state]).collect();
