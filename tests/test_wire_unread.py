@@ -301,3 +301,19 @@ def check_repeat(dialect: str, body: bytes, read: int) -> None:
     with pytest.raises(WireError, match="said again was not read"):
         fed(Cutter(dialect, STOPS, on_unread="fail"), body)
     assert fed(Cutter(dialect, ["zzz"], on_unread="fail"), body) == body
+
+
+def test_text_that_goes_on_after_an_end_at_which_held_text_had_left() -> None:
+    first = {"choices": [{"index": 0, "delta": {"content": "a EN"}, "finish_reason": "stop"}]}
+    again = {"choices": [{"index": 0, "delta": {"content": "D b"}, "finish_reason": None}]}
+    cutter = Cutter("openai.chat", STOPS)
+    body = sse(first, again)
+    assert fed(cutter, body) == body
+    assert (cutter.frames_unread, cutter.matches) == (1, ())
+    with pytest.raises(WireError, match="text goes on after its end"):
+        fed(Cutter("openai.chat", STOPS, on_unread="fail"), body)
+    # Servers that end every frame are read: where nothing was held, nothing can be missed.
+    first["choices"][0]["delta"]["content"] = "a "
+    cutter = Cutter("openai.chat", STOPS, on_unread="fail")
+    assert fed(cutter, sse(first, {**again})) == sse(first, again)
+    assert cutter.frames_unread == 0

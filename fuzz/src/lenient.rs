@@ -34,7 +34,7 @@ pub type Texts = BTreeMap<String, String>;
 pub fn visible(dialect: &str, reader: Reader, bytes: &[u8]) -> Texts {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let mut client = Client { dialect, texts: Texts::new(), over: Vec::new() };
+    let mut client = Client { dialect, texts: Texts::new() };
     let mut read = |data: &str| {
         let data = data.trim();
         if data.is_empty() {
@@ -81,8 +81,6 @@ pub fn visible(dialect: &str, reader: Reader, bytes: &[u8]) -> Texts {
 struct Client<'a> {
     dialect: &'a str,
     texts: Texts,
-    /// Choices whose end was told.
-    over: Vec<String>,
 }
 
 impl Client<'_> {
@@ -94,31 +92,17 @@ impl Client<'_> {
         match self.dialect {
             "openai.chat" | "openai.completions" => {
                 for (choice, key) in listed(&event["choices"]) {
-                    if self.over.contains(&key) {
-                        continue;
-                    }
                     self.content(&format!("{key} delta"), &choice["delta"]["content"]);
                     self.content(&format!("{key} message"), &choice["message"]["content"]);
                     self.content(&format!("{key} text"), &choice["text"]);
-                    let end = choice["finish_reason"].as_str();
-                    if end.is_some_and(|end| !matches!(end, "" | "null")) {
-                        self.over.push(key);
-                    }
                 }
             }
             "gemini" => {
                 for (candidate, key) in listed(&event["candidates"]) {
-                    if self.over.contains(&key) {
-                        continue;
-                    }
                     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
                         // A part that is no text ends the text before it.
                         let text = part["text"].as_str().filter(|_| part["thought"] != true);
                         self.say(&key, text.unwrap_or("\u{1}"));
-                    }
-                    let end = candidate["finishReason"].as_str();
-                    if end.is_some_and(|end| !matches!(end, "" | "FINISH_REASON_UNSPECIFIED")) {
-                        self.over.push(key);
                     }
                 }
             }

@@ -29,6 +29,9 @@ pub(super) struct TextStream {
     decoded_in: u64,
     decoded_out: u64,
     pub(super) entries: Logprobs,
+    /// What was held left because the text was over, and nothing has come since. Were it to go on,
+    /// a stop over that border could not be found.
+    pub(super) let_go: bool,
     /// The key under which the text came.
     pub(super) field: &'static str,
 }
@@ -77,6 +80,7 @@ impl TextStream {
                 &StreamOptions { errors: Errors::Replace, ..options.clone() },
             )?,
             held: Vec::new(),
+            let_go: false,
             skip,
             skipped: 0,
             echoed: Decoder::default(),
@@ -118,6 +122,7 @@ impl TextStream {
         let count = step.text.as_ref().map_or(count, Vec::len);
         let (advance, matched) = (step.advance, self.reader.matched().cloned());
         let start = self.decoded_in;
+        self.let_go &= raw.is_empty();
         *characters += count as u64;
         self.decoded_in += length as u64;
         let whole = advance.passed == count && self.reader.decoder().is_empty();
@@ -214,6 +219,7 @@ impl TextStream {
             self.decoded_out + text::decoded_len(emission) as u64
         };
         self.held.clear();
+        self.let_go = matched.is_none();
         matched.map(|found| self.shifted(found))
     }
 

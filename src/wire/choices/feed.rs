@@ -85,6 +85,25 @@ impl Choices {
         Ok(found)
     }
 
+    /// A choice that had ended has text again, and what was held left at its end: a stop that began
+    /// there cannot be found any more. (Some servers end every frame; where nothing was held, nothing
+    /// can have been missed.)
+    pub(super) fn check_border(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &ChoiceFrame<'_>,
+        state: usize,
+    ) -> Result<(), Fault> {
+        let missed = frame.texts().any(|(_, text)| {
+            let stream = self.states[state].stream(text.part);
+            !text.span.is_empty() && stream.is_some_and(|stream| stream.let_go)
+        });
+        if !missed {
+            return Ok(());
+        }
+        cx.pass_unread(frame.event.json, "text goes on after its end, at which held text had left")
+    }
+
     fn take_parts(
         &mut self,
         cx: &mut Context<'_>,

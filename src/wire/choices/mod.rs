@@ -296,6 +296,7 @@ impl Choices {
         for (position, choice) in parsed.choices.iter().enumerate() {
             self.matched_stop |= choice.matched.is_some();
             let state = self.state(cx, self.number(cx, choice, whole))?;
+            let over = self.states[state].finished;
             self.states[state].finished |= choice.finished;
             self.states[state].shown = choice.index;
             if let Some(stop) = self.states[state].matched {
@@ -309,6 +310,9 @@ impl Choices {
             }
             self.keep.push(true);
             let frame = ChoiceFrame { event, parsed, position, choice, whole };
+            if over {
+                self.check_border(cx, &frame, state)?;
+            }
             if let Some(found) = self.take(cx, &frame, state)? {
                 drained |= cx.options.on_match == OnMatch::Drain;
                 self.end(cx, &frame, state, &found);
