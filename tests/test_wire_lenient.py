@@ -209,8 +209,7 @@ def test_a_null_number_is_none(dialect: str) -> None:
     assert [match.choice for match in cutter.matches] == [0]
 
 
-def test_the_work_for_a_frame_does_not_grow_with_the_choices() -> None:
-    """Counted in what is copied: a stream of many choices that all hold text is read in one go."""
+def test_many_choices_that_all_hold_text_let_go_of_it_at_the_end() -> None:
     count = 20_000
     frames = sse(*(chat("EN", index=number) for number in range(count)))
     cutter = Cutter("openai.chat", STOPS, choices=count, max_choices=count)
