@@ -63,9 +63,10 @@ class Lane:
 
     @property
     def said(self) -> str:
-        """What left, in one string: two halves that left apart are a character in it."""
+        """What left, in one string: two halves that left apart are a character in it, and half of
+        an echoed one that has left alone is the end of it."""
         return (
-            self.text[: self.sent]
+            (self.text[: self.sent] + self.gone)
             .encode("utf-16-le", "surrogatepass")
             .decode("utf-16-le", "surrogatepass")
         )
