@@ -55,11 +55,11 @@ def value_at(row: Any, path: Path) -> Any:
         before = shown(path[:depth])
         if isinstance(step, int):
             if not isinstance(value, list):
-                raise ValueError(f"{before} is no list, so it has no item {step}")  # noqa: TRY004
+                raise ValueError(f"{before} is no list, so it has no item {step}")  # noqa: TRY004 - of the data
             if step >= len(value):
                 raise ValueError(f"{before} has no item {step}: its length is {len(value)}")
         elif not isinstance(value, dict):
-            raise ValueError(f"{before} is no object, so it has no field {step!r}")  # noqa: TRY004
+            raise ValueError(f"{before} is no object, so it has no field {step!r}")  # noqa: TRY004 - of the data
         elif step not in value:
             where = f"in {before} " if depth else ""
             raise ValueError(f"no field {step!r} {where}({_has(value)})")

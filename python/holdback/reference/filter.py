@@ -350,7 +350,7 @@ class FilterStream:
     def _inner(self, value: Any) -> str:
         if isinstance(value, bytes):
             return value.decode("latin-1")
-        return value.encode("utf-8").decode("latin-1") if self._raw else value  # type: ignore[no-any-return]
+        return value.encode("utf-8").decode("latin-1") if self._raw else value  # type: ignore[no-any-return]  # value is Any
 
     def _given_back(self, text: str) -> Text:
         return text.encode("latin-1") if self._raw else text
